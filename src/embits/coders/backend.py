@@ -1,7 +1,6 @@
 """The arrays that coders compute with: NumPy on the CPU, PyTorch on a GPU, by the array API.
 
-Training and projecting use only functions of the array API standard that have one name in NumPy,
-`array_api_compat.torch` and `array_api_strict`. NumPy alone needs no extra package.
+Only functions with one name in NumPy, `array_api_compat.torch` and `array_api_strict` are used.
 """
 
 from __future__ import annotations
@@ -48,9 +47,8 @@ class Backend:
 def backend(device: str, purpose: str = "training") -> Backend:
     """The backend of `device`: "cpu", or a PyTorch device such as "cuda" or "cuda:1".
 
-    Example:
-        >>> backend("cpu").xp.__name__
-        'numpy'
+    >>> backend("cpu").xp.__name__
+    'numpy'
     """
     if device == "cpu":
         return Backend(np)
@@ -64,13 +62,10 @@ def backend(device: str, purpose: str = "training") -> Backend:
 def product(a: Any, b: Any) -> Any:
     """`a @ b` for matrices; of NumPy's float32 each element is summed in one order.
 
-    A matrix library sums in an order that depends on its threads and on the processor, so its
-    last digits differ, and training turns them into other bits.
+    A matrix library's order depends on threads and processor: last digits, then bits, would differ.
 
-    Example:
-        >>> product(np.ones((2, 3), np.float32), np.ones((3, 1), np.float32))
-        array([[3.],
-               [3.]], dtype=float32)
+    >>> product(np.ones((2, 3), np.float32), np.ones((3, 1), np.float32)).tolist()
+    [[3.0], [3.0]]
     """
     if not (isinstance(a, np.ndarray) and a.dtype == b.dtype == np.float32):
         return a @ b

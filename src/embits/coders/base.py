@@ -112,9 +112,8 @@ FLOATS = tuple(map(np.dtype, ("<f2", "<f8", "<f4")))  # of learned arrays in a f
 class Coder(Estimator, Pretrained, ABC):
     """Turns vectors into packed codes and back.
 
-    A method is a subclass with its parameters in `__init__` (stored as they are, and nothing
-    else), with `fit`, `project` and `inverse_transform`, and with its learned arrays named in
-    `state_shapes`. A coder of your own: `embits.register_coder` and docs/custom-coders.md.
+    A method is a subclass whose `__init__` stores its parameters as they are, with `fit`,
+    `project`, `inverse_transform` and `state_shapes`: see docs/custom-coders.md.
 
     Attributes:
         method: The name on the command line and in the file.
@@ -142,10 +141,7 @@ class Coder(Estimator, Pretrained, ABC):
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
         """Learn from vectors `X` of shape (n, dims); `y` is ignored.
 
-        Useful codes need hundreds of rows or more. Coders that subtract the mean, such as
-        ITQ and SparseBits, learn nothing from a single row: it is the mean itself.
-
-        `progress` is called with (done, total) as the fit goes on.
+        Useful codes need hundreds of rows or more. `progress` is called with (done, total).
         """
 
     @abstractmethod
@@ -339,12 +335,11 @@ def coder_checksum(coder: Coder) -> str:
     Coders of one checksum give the same codes and rebuild the same vectors. Parameters of the fit
     do not count. A coder that was saved and loaded keeps its checksum.
 
-    Example:
-        >>> from embits.coders import RandomHyperplanes
-        >>> X = np.eye(3)
-        >>> a, b = (RandomHyperplanes(n_bits=8, random_state=seed).fit(X) for seed in (0, 1))
-        >>> coder_checksum(a) == coder_checksum(a), coder_checksum(a) == coder_checksum(b)
-        (True, False)
+    >>> from embits.coders import RandomHyperplanes
+    >>> X = np.eye(3)
+    >>> a, b = (RandomHyperplanes(n_bits=8, random_state=seed).fit(X) for seed in (0, 1))
+    >>> coder_checksum(a) == coder_checksum(a), coder_checksum(a) == coder_checksum(b)
+    (True, False)
     """
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{coder.method} {coder.n_features_in_} {coder.n_bits_}".encode())

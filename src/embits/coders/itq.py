@@ -28,8 +28,7 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
     """PCA and a rotation that brings the components close to ±1.
 
     Args:
-        n_bits: Bits of a code: any number; above the dimensions of the input, rotations are
-            stacked.
+        n_bits: Bits of a code: any number.
         iterations: Steps of the alternation for each rotation.
         random_state: Seed of the first rotations.
 

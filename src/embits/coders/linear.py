@@ -1,10 +1,9 @@
 """Coders that score bits by one matrix product, and coders that decode by one.
 
 A matrix library sums a product in an order that depends on the number of rows, on its threads and
-on the processor. Scores then differ in their last digits, and a score next to zero may change its
-sign: of 22,528,000 bits of GloVe, one did between blocks of 1 row and of 2,048. So a score that is
-no further from zero than its possible error is computed again, exactly: the code of a vector is a
-function of the vector and the weights alone.
+on the processor, and a score next to zero may change its sign: of 22,528,000 bits of GloVe, one did
+between blocks of 1 row and of 2,048. So a score that is no further from zero than its possible
+error is computed again, exactly: a code is a function of the vector and the weights alone.
 """
 
 from __future__ import annotations
@@ -48,8 +47,6 @@ class LinearlyEncoded(Coder):
 
 class LinearlyDecoded(Coder):
     """A coder whose `inverse_transform` is the least-squares map from bits to floats, x ≈ D b + o.
-
-    One solve on a sample, and it rebuilds better than any decoder that is tied to the encoder.
 
     Attributes:
         decoder_: D, shape (n_bits, dims), float32.
@@ -98,10 +95,9 @@ def pack_signs(rows: Floats, weights: Floats) -> NDArray[np.uint8]:
 
     A bit is 1 where the exact product of (n, k) and (n_bits, k) is 0 or more.
 
-    Example:
-        >>> rows, weights = np.float32([[1, 1e-8, -1]]), np.float32([[1, 1, 1], [1, -1, 1]])
-        >>> np.unpackbits(pack_signs(rows, weights), axis=1, count=2)
-        array([[1, 0]], dtype=uint8)
+    >>> rows, weights = np.float32([[1, 1e-8, -1]]), np.float32([[1, 1, 1], [1, -1, 1]])
+    >>> np.unpackbits(pack_signs(rows, weights), axis=1, count=2)
+    array([[1, 0]], dtype=uint8)
     """
     with np.errstate(over="ignore", invalid="ignore"):  # scores of such rows are doubtful
         scores = np.ascontiguousarray(rows @ weights.T)

@@ -10,10 +10,9 @@ The gradient goes through the decoder and the regularizer only (∂Φ/∂W = 0).
 with momentum. Where the paper gives no details: the loss is summed over a batch, rows are shuffled
 in every epoch, W starts from a normal distribution and c from zero.
 
-One thing is added. The model was made for values of the size of GloVe's. Vectors with smaller
-values, such as unit vectors, are centered and multiplied by a power of two first; decoding undoes
-both. Without this, the regularizer outweighs the reconstruction, and most vectors with a large mean
-in common get the same code.
+One thing is added: vectors with smaller values than GloVe's, such as unit vectors, are centered and
+multiplied by a power of two first, and decoding undoes both. Without this, the regularizer
+outweighs the reconstruction, and most vectors with a large common mean get the same code.
 """
 
 from __future__ import annotations
@@ -101,10 +100,7 @@ class PaperAutoencoder(LinearlyEncoded):
         self.clip, self.random_state = clip, random_state
 
     def fit(self, X: Any, y: Any = None, *, progress: Progress | None = None) -> Self:
-        """Learn W and c from vectors `X` of shape (n, dims).
-
-        They do not depend on the number of threads, nor on the processor if it is an ARM of 64 bits
-        or an x86 with AVX2.
+        """Learn W and c from vectors `X` of shape (n, dims): the same for any number of threads.
 
         Raises:
             InputError: Bad vectors or parameters.

@@ -38,10 +38,7 @@ def register_coder(coder: CoderClass) -> CoderClass:
 
     Args:
         coder: A subclass of `embits.Coder` with a `method` name that is free, its learned arrays in
-            `state_shapes`, and every abstract method in place.
-
-    Returns:
-        The class itself.
+            `state_shapes`, and every abstract method in place. It is returned.
 
     Raises:
         InputError: The class is incomplete, or its name belongs to another coder.
@@ -103,9 +100,8 @@ def is_registered(coder: Coder) -> bool:
 def coder_class(method: str) -> type[Coder]:
     """The coder that `--method` names, or InputError.
 
-    Example:
-        >>> coder_class("lsh")
-        <class 'embits.coders.lsh.RandomHyperplanes'>
+    >>> coder_class("lsh")
+    <class 'embits.coders.lsh.RandomHyperplanes'>
     """
     try:
         return METHODS[method]

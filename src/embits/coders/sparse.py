@@ -34,8 +34,7 @@ class SparseBits(LinearlyDecoded):
 
     Args:
         n_bits: Bits of a code: any number. Faruqui et al. take ten times the dimensions.
-        density: Share of ones in the codes. Faruqui et al. have 0.1, which suits their width: at
-            512 bits of GloVe 840B 300d it keeps half as many neighbors as 0.3 does.
+        density: Share of ones in the codes. Faruqui et al. have 0.1, for wider codes.
         iterations: Rounds of the dictionary learning.
         random_state: Seed of the first dictionary.
 

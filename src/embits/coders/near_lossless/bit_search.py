@@ -4,15 +4,9 @@ encoder.py gives the error that a search makes small. Its linear term is
 
     W x - t = (κ D x - D o) + ρ / 2m (z(x) / σ)
 
-where z are the scores of the trained thresholds and σ their standard deviation. A small κ and ρ
-rebuild vectors best, which serves float queries and decoded queries. A large one keeps the codes
-of near vectors alike, which serves the Hamming distance. PLANS are tried on queries that no
-training has seen. Plans that lose to the thresholds by any metric are dropped; of the others, the
-one with the best recall is used. If none is left, bits are not searched.
-
-A decoder is solved for by least squares: x ≈ D b + o with b in {-1, 1}ᵐ. Vectors are taken as
-whole numbers, products are summed in one order, and look-ups are exact: nothing here depends on
-the number of threads.
+where z are the scores of the trained thresholds and σ their standard deviation; how PLANS are tried
+is in docs/near-lossless.md. A decoder is solved for by least squares: x ≈ D b + o with b in
+{-1, 1}ᵐ. Nothing here depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -285,8 +279,7 @@ def search_bits(
 def query_shares(searched: Searched, held_out: HeldOut) -> list[float]:
     """The shares of D and W, for float queries and for decoded ones, with the best held-out recall.
 
-    A vector's score against its own code is then roughly its cosine with the rebuilt vector, and
-    that of a rebuilt vector is 1.
+    A vector's score against its own code is then roughly its cosine with the rebuilt vector.
     """
     decoder, rows = searched.decoder, searched.encode(held_out.rows)
     of_rows = rows[:SPREAD_ROWS]

@@ -1,10 +1,8 @@
-"""The default coder: trained thresholds, then bits chosen by search.
+"""The default coder: trained thresholds, then bits chosen by search (docs/near-lossless.md).
 
-A short training finds thresholds whose codes have the neighbors of their vectors (training.py);
-whitening.py has what is done to the vectors before. Bits are then flipped while the code rebuilds
-its vector better: encoder.py has the error that falls, and bit_search.py how far to go.
-docs/near-lossless.md says what each part adds. Where bits are not searched, a code is the paper's,
-one matrix product and a threshold:
+Vectors are shaped (whitening.py), thresholds are trained (training.py), and bits are flipped while
+the code rebuilds its vector better (encoder.py; bit_search.py: how far to go). Where bits are not
+searched, a code is the paper's, one matrix product and a threshold:
 
     b = h(W x - t ‖x‖)
 

@@ -4,13 +4,9 @@ With y = D b + o, b in {-1, 1}ᵐ, the code of a vector x of norm 1 makes
 
     |y|² - 2 (W x - t + D o) · b + μ (|y|² - c)²
 
-small. W x - t = κ D x - D o alone would make |κ x - y|² small; W also holds a share of the
-trained thresholds, which keeps codes of near vectors alike. The last term keeps the rebuilt
-vectors of one length, so that q · y orders rows as cosines do. The first code is the sign of
-W x - t. Bits are then visited in order, and flipped when that lowers the error.
-
-Vectors, W and D Dᵀ are rounded to 16-bit integers and summed in 32 bits. Nothing depends on the
-order of a sum: a vector has one code, on every processor, in any block, on any number of threads.
+small: docs/near-lossless.md has what each term is for. The first code is the sign of W x - t. Bits
+are then visited in order, and flipped when that lowers the error. Vectors, W and D Dᵀ are rounded
+to 16-bit integers and summed in 32 bits: a vector has one code on every processor.
 """
 
 from __future__ import annotations

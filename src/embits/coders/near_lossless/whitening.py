@@ -8,8 +8,7 @@ others', to λ^(1-γ):
     x̃ = s A (x/‖x‖ - μ),    A = V diag(λ^(-γ/2)) Vᵀ,    s: so that rows have norm √dims
 
 γ = 0 keeps raw cosines and γ = 1 whitens. All of it is linear: it folds into the code's weights.
-The target "similarity" whitens rows for good, before all that: codes are those of A (x/‖x‖ - μ)
-at norm 1. This is not linear. It is done in whole numbers: a vector has one code everywhere.
+The target "similarity" first whitens rows to A (x/‖x‖ - μ) at norm 1, in whole numbers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Neural: bits decoded by a small net, and chosen by search under it.
+"""Neural: bits decoded by a small net, and chosen by search under it (docs/neural.md).
 
 Thresholds, linear decoder and the search under it are those of `NearLossless`. A net then rebuilds
-vectors from the same bits more closely (net.py), and bits are flipped while that gains. A search
-scans all rows by the linear decoder, and looks a second time at the best of them with the net.
-docs/neural.md says what it gains and costs.
+vectors from the same bits more closely (net.py), and bits are flipped while that gains.
 """
 
 from __future__ import annotations
@@ -131,10 +129,9 @@ def signs_of(scores: Floats) -> Codes:
 class Neural(NearLossless):
     """Codes that keep more neighbors than those of `NearLossless`, for a longer fit.
 
-    A float query finds more true neighbors than with `NearLossless`, most of all at 64 to 256
-    bits, and decoded vectors are closer to the originals up to a few hundred bits. A fit on 15,000
-    rows takes about two minutes on two CPU cores, and encoding 0.1 ms per row at 256 bits. There
-    is no `partial_fit`: a net cannot go on from few rows.
+    Float queries find more true neighbors, most of all at 64 to 256 bits, and decoded vectors are
+    closer to the originals up to a few hundred bits. A fit on 15,000 rows takes about two minutes
+    on two CPU cores, and encoding 0.1 ms per row at 256 bits. There is no `partial_fit`.
 
     Args:
         n_bits: Bits of a code: any number, including more than the dimensions of the input.

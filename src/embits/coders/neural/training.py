@@ -4,10 +4,8 @@ For rows x of norm 1 and their bits s in {-1, 1}ᵐ, the net is trained in float
 
     p = relu(A s' + a),   r = relu(G p + g),   y = D s + o + P p + R r,   loss |x - y|²
 
-D and o start as the linear decoder, P and R at zero: the net starts where the linear decoder ends.
-A few bits of s' are flipped, and some units of p and r left out (dropout), so that it does not
-learn the rows by heart; rows that are held out say when to stop. All of it is array-API code
-without autograd.
+D and o start as the linear decoder, P and R at zero. A few bits of s' are flipped, and some units
+of p and r left out (dropout); rows that are held out say when to stop.
 """
 
 from __future__ import annotations
