@@ -24,13 +24,7 @@ from embits.coders import (
     register_coder,
 )
 from embits.collection import load
-from embits.errors import (
-    EmbitsError,
-    FormatError,
-    InputError,
-    ReadError,
-    UnknownWordError,
-)
+from embits.errors import EmbitsError, FormatError, InputError, ReadError, UnknownWordError
 from embits.vectors import WordVectors
 
 if TYPE_CHECKING:

@@ -40,9 +40,8 @@ def single(rows: NDArray[Scalar]) -> NDArray[Scalar]:
 def unit_rows(matrix: Any) -> NDArray[Any]:
     """Rows, (n, dims), of any array API library, divided by their length; zeros stay zeros.
 
-    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
-    array([[0.6, 0.8],
-           [0. , 0. ]])
+    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
     """
     if not isinstance(matrix, np.ndarray):
         return _unit_rows(namespace(matrix), matrix)  # type: ignore[no-any-return]
@@ -85,9 +84,8 @@ def to_numpy(array: Any) -> NDArray[Any]:
 
     >>> column = np.empty(2, dtype=object)  # a pandas column of vectors
     >>> column[:] = [np.array([1.0, 2.0]), [3.0, 4.0]]
-    >>> to_numpy(column)
-    array([[1., 2.],
-           [3., 4.]])
+    >>> to_numpy(column).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
     """
     if hasattr(array, "toarray"):  # scipy.sparse, recognised without importing it
         raise InputError("the matrix is sparse, expected a dense one: X.toarray()")
@@ -199,8 +197,7 @@ class LazyRows:
     """Finite float32 rows of shape (n, dims) that are stored elsewhere.
 
     `take` returns the rows of the given numbers, (len(numbers), dims). A slice is a LazyRows again
-    and reads nothing. An index of row numbers, a single row or `np.asarray` reads. These are the
-    only parts of NumPy's indexing that the coders' `fit` uses.
+    and reads nothing. An index of row numbers, a single row or `np.asarray` reads.
 
     >>> squares = LazyRows(lambda rows: (rows[:, None] ** 2).astype(np.float32), 100, 1)
     >>> squares[10::30].shape, squares[10::30][1:][0].tolist()

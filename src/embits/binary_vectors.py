@@ -62,7 +62,8 @@ _ROWS_AT_ONCE = 65_536  # of an iteration: pieces of a collection are joined a p
 class BinaryVectors(WordMethods, Pretrained):
     """Packed codes, the ids of their rows, and the coder that made them.
 
-    Made by `embits.binarize` or `embits.load`. Any number of threads may search one object.
+    Made by `embits.binarize` or `embits.load`. Any number of threads may search one object. The
+    attributes are the arguments; the lengths are among the columns.
 
     Args:
         words: The ids of the rows, each once: strings or whole numbers, which are kept as their
@@ -75,11 +76,8 @@ class BinaryVectors(WordMethods, Pretrained):
         columns: Other values of the rows by name: NumPy or Arrow arrays of n values. `subset` and
             `concat` carry them; files hold those of NumPy's unsigned integers and floats.
 
-    The attributes are the arguments; the lengths are among the columns.
-
     Raises:
-        InputError: The ids are not as many as the codes, or one appears twice; or the codes are
-            not those of the coder.
+        InputError: The ids are not as many as the codes, one appears twice, or the coder differs.
 
     Example:
         >>> import numpy as np, embits
@@ -180,9 +178,8 @@ class BinaryVectors(WordMethods, Pretrained):
         Example:
             >>> import numpy as np, embits
             >>> bits = embits.binarize(np.eye(3), n_bits=64, method="lsh", ids=["a", "b", "c"])
-            >>> bits.ids([[2, 0], [1, 1]])
-            array([['c', 'a'],
-                   ['b', 'b']], dtype=object)
+            >>> bits.ids([[2, 0], [1, 1]]).tolist()
+            [['c', 'a'], ['b', 'b']]
         """
         rows = np.arange(len(self)) if rows is None else self._numbered(rows, least=NO_ROW)
         names = ids_of(rows, self.words)
@@ -462,12 +459,9 @@ class BinaryVectors(WordMethods, Pretrained):
     def select(self, where: Any = None, exclude: Any = None, *, rows: Any = None) -> Selection:
         """Parse a filter once, for many searches: it is then passed as `where` or `exclude`.
 
-        A selection of a collection is refused once the collection has changed. `where`, `exclude`
-        and `rows` are as in `search`, for all queries.
+        The arguments are as in `search`. It is refused once its collection has changed.
 
-        Raises:
-            InputError: A mask of another length, a row that does not exist, or another type.
-            UnknownWordError: `where` has an id that is not there.
+        Raises InputError and UnknownWordError as `search` does.
 
         Example:
             >>> import embits
@@ -557,8 +551,7 @@ class BinaryVectors(WordMethods, Pretrained):
             similarity: The lowest similarity, instead of `distance`: with "hamming" the share of
                 bits that are equal, from 0 to 1; with other metrics the lowest score.
             max_results: Rows of all queries together at which the search stops with an error; None
-                means 100 million. A row that is found takes about 50 bytes of memory: search
-                large batches in blocks of queries.
+                means 100 million. A row that is found takes about 50 bytes of memory.
 
         Returns:
             A named tuple `offsets` (q + 1,), `rows`, and `distances` (int32) or `scores` (float32).
@@ -718,7 +711,6 @@ class BinaryVectors(WordMethods, Pretrained):
         Raises:
             UnknownWordError: There is no such id.
             InputError: There is no such row, a row is given twice, or the mask is not of n flags.
-            FormatError: The file is damaged.
 
         Example:
             >>> import numpy as np, embits
@@ -795,17 +787,15 @@ class BinaryVectors(WordMethods, Pretrained):
     def with_cells(self, cells: int | str = "auto", *, threads: int | None = None) -> BinaryVectors:
         """The same rows with cells, in memory, for searches with `recall` or `probes`.
 
-        Rows keep their numbers. How many cells a search reads is measured with a thousand rows;
-        see `calibrate`.
+        Rows keep their numbers. A thousand of them measure what searches read: see `calibrate`.
 
         Args:
             cells: How many; "auto" is 4 for each square root of the rows, but at most 5 % of the
                 bytes of the codes.
-            threads: None uses every core. The cells do not depend on it.
+            threads: None uses every core.
 
         Raises:
             InputError: There are more than 2^32 - 1 rows, or codes of more than 16,384 bits.
-            FormatError: The file is damaged.
 
         Example:
             >>> import embits
@@ -898,9 +888,7 @@ def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
             of the first.
 
     Raises:
-        InputError: A coder differs, an id appears twice, or only some of the files have ids or a
-            column, such as lengths.
-        FormatError: A file is damaged.
+        InputError: A coder differs, an id repeats, or only some files have ids or a column.
 
     Example:
         >>> import numpy as np, embits

@@ -67,9 +67,7 @@ def choice(name: str, value: Any, options: Iterable[str]) -> str:
 
 
 def open_regular(
-    path: str | os.PathLike[str],
-    most: int | None = None,
-    error: type[Exception] = FormatError,
+    path: str | os.PathLike[str], most: int | None = None, error: type[Exception] = FormatError
 ) -> BufferedReader:
     """A file to read, of at most so many bytes; a pipe or device would block, or never end."""
 

@@ -1,8 +1,4 @@
-"""Every error and warning of embits. The errors are one family.
-
-Each also derives from the built-in error a caller would expect, so code written for
-NumPy, scikit-learn or gensim catches it unchanged.
-"""
+"""Every error and warning of embits. Each derives from the built-in error a caller would expect."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Output of the verbs: JSON for programs, tables, sizes and progress for people, one-line errors.
 
-Progress goes to standard error: bars and a status line on a terminal, a few log lines elsewhere.
 `embits --help` and completion import this module: what describes files is imported when needed.
 """
 

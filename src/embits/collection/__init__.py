@@ -1,9 +1,4 @@
-"""Collections: folders of codes that rows are added to and removed from.
-
-Each module is a step: `manifest` (which files there are), `pieces` (the files, opened; a snapshot
-of all), `parquet` (pieces that a job on several workers wrote), `changes` (atomic, by one writer),
-`collection` (what users hold) and `opening` (files too).
-"""
+"""Collections: folders of codes that rows are added to and removed from."""
 
 from typing import TYPE_CHECKING
 

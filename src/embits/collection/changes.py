@@ -1,8 +1,7 @@
 """Atomic changes to a collection, by one writer at a time.
 
-New files are written and flushed first; then the manifest is replaced, which makes the change;
-then files that it no longer lists are deleted. A writer that stops half-way leaves files that no
-manifest lists, and the next writer deletes them. The lock ends with the process that holds it.
+New files are written and flushed first; then the manifest is replaced, which makes the change; then
+files that no manifest lists are deleted, also those of a writer that stopped half-way.
 """
 
 from __future__ import annotations

@@ -1,10 +1,4 @@
-"""Scores of codes on standard tasks, compared with the float vectors.
-
-Example:
-    >>> from embits.evaluation import fisher_mean, spearman
-    >>> round(fisher_mean([spearman([1, 2, 3], [1, 3, 2]), 0.5]), 3)
-    0.5
-"""
+"""Scores of codes on standard tasks, compared with the float vectors."""
 
 from embits.evaluation.compare import Comparison, Evaluator, paired_tests
 from embits.evaluation.data import (

@@ -1,9 +1,4 @@
-"""Score files of codes, and train and score several methods and widths on one set of vectors.
-
-`Evaluator` runs tasks on several files; what the tasks share is read and computed once.
-`Comparison` saves each finished step in a folder. An interrupted run can be resumed, and a run with
-more methods or widths computes only the new ones and returns all codes in the folder.
-"""
+"""Score files of codes, and train and score several methods and widths on one set of vectors."""
 
 from __future__ import annotations
 
@@ -216,6 +211,9 @@ def split_rows(n: int, fit_rows: int | None, *, has_words: bool) -> RowSplit | N
 
 class Comparison:
     """Codes of several methods and widths with their scores.
+
+    Each finished step is saved in a folder: an interrupted run can be resumed, and one with more
+    methods or widths computes only the new ones.
 
     Args:
         vectors: The floats.

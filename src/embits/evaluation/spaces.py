@@ -25,10 +25,8 @@ MISSING = -1
 class Lookup:
     """Maps words to rows, with or without case folding.
 
-    An exact match comes first. Otherwise the lookup returns the first row that is equal after
-    `str.upper`; in files sorted by frequency that is the most frequent spelling. gensim always
-    returns that first row: in an unsorted file "poetry" then finds "Poetry", which costs ten points
-    of similarity. The two gensim-compatible functions do the same (`exact_first=False`).
+    An exact match comes first, then the first row that is equal after `str.upper`. gensim always
+    takes the latter (`exact_first=False`): in an unsorted file "poetry" then finds "Poetry".
 
     Args:
         words: The words in row order.

@@ -1,7 +1,5 @@
 """The file: write, open, verify. Only this module knows the layout (docs/file-format.md).
 
-A valid safetensors file: 8 bytes of header length; a JSON header, whose `__metadata__` says what a
-file holds and has its checksums, with dtype, shape and offsets of each tensor; the tensors' bytes.
 Opening maps the file and checks the header against the size; it reads no tensor.
 """
 

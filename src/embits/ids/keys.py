@@ -113,10 +113,9 @@ class Keys(Words):
 class RowNumbers(Keys):
     """The ids of a matrix without words: the row numbers, from `first` in a piece of a collection.
 
-    Example:
-        >>> rows = RowNumbers(3)
-        >>> rows[2], rows.find("2"), rows.find("3"), "02" in rows
-        ('2', 2, None, False)
+    >>> rows = RowNumbers(3)
+    >>> rows[2], rows.find("2"), rows.find("3"), "02" in rows
+    ('2', 2, None, False)
     """
 
     def __init__(self, n: int, first: int = 0) -> None:

@@ -1,9 +1,7 @@
 """Words and ids as a file of version 2 stores them (docs/file-format.md), read as they are.
 
-Words are sorted, front-coded and Huffman-coded: `words` holds the bits, `word_codes` the three
-prefix codes, `word_starts` where each block of words starts, `word_rows` the row of each place in
-sorted order and `word_links` shortcuts from a row to its place. Together they take about 5 bytes a
-word. Ids that are whole numbers or UUIDs are stored as numbers of a fixed size, in row order.
+Words are sorted, front-coded and Huffman-coded, about 5 bytes a word. Ids that are whole numbers or
+UUIDs are stored as numbers of a fixed size, in row order.
 """
 
 from __future__ import annotations
@@ -257,10 +255,9 @@ class FixedIds(StoredWords):
 class NumberIds(FixedIds):
     """Whole numbers below 2^64; one number in the file: the ids count up from it.
 
-    Example:
-        >>> ids = NumberIds({"word_numbers": np.array([5], np.uint32)}, 3)
-        >>> list(ids), ids.find("6"), ids.find("06")
-        (['5', '6', '7'], 1, None)
+    >>> ids = NumberIds({"word_numbers": np.array([5], np.uint32)}, 3)
+    >>> list(ids), ids.find("6"), ids.find("06")
+    (['5', '6', '7'], 1, None)
     """
 
     def __init__(self, tensors: Mapping[str, NDArray[Any]], n: int) -> None:

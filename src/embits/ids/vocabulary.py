@@ -30,10 +30,9 @@ _NEWLINE = ord("\n")
 class WordRun(Words):
     """Words one after another in an array of bytes, and where each ends, with a separator or none.
 
-    Example:
-        >>> words = WordRun.from_lines(b"up\\ndown\\n")
-        >>> len(words), words[-1], list(words)
-        (2, 'down', ['up', 'down'])
+    >>> words = WordRun.from_lines(b"up\\ndown\\n")
+    >>> len(words), words[-1], list(words)
+    (2, 'down', ['up', 'down'])
     """
 
     _separator = b""
@@ -85,12 +84,11 @@ _INDEXED = 1 / 16
 class Vocabulary(WordRun, Keys):
     """An immutable list of words that finds the row of each; in files, no word repeats.
 
-    Example:
-        >>> words = Vocabulary.from_words(["the", "queen", "of", "Zürich"])
-        >>> words[1], words.row("Zürich"), "king" in words, len(words)
-        ('queen', 3, False, 4)
-        >>> words.suggest("quen"), words.find_many(["of", "or"]).tolist()
-        (['queen'], [2, -1])
+    >>> words = Vocabulary.from_words(["the", "queen", "of", "Zürich"])
+    >>> words[1], words.row("Zürich"), "king" in words, len(words)
+    ('queen', 3, False, 4)
+    >>> words.suggest("quen"), words.find_many(["of", "or"]).tolist()
+    (['queen'], [2, -1])
     """
 
     is_stored = False  # whether the arrays are those of a file
@@ -265,11 +263,10 @@ class PieceWords(LazyVocabulary):
     No index is built: an id is looked up in the pieces, and appears once in the rows that are left.
     If the ids are `numbered`, `names` returns int64.
 
-    Example:
-        >>> ids = PieceWords([Vocabulary.from_words(["a", "b"]), Vocabulary.from_words(["a"])],
-        ...                  removed=np.array([0]))
-        >>> list(ids), ids.find("a"), ids.find_many(["b", "c"]).tolist()
-        (['b', 'a'], 1, [0, -1])
+    >>> ids = PieceWords([Vocabulary.from_words(["a", "b"]), Vocabulary.from_words(["a"])],
+    ...                  removed=np.array([0]))
+    >>> list(ids), ids.find("a"), ids.find_many(["b", "c"]).tolist()
+    (['b', 'a'], 1, [0, -1])
     """
 
     def __init__(

@@ -309,9 +309,8 @@ def row_blocks(
 def integers(codes: Codes) -> NDArray[np.uint64]:
     """Packed codes as integers of 64 bits, shape (n, ceil(n_bits / 64)), first bit highest.
 
-    Example:
-        >>> [hex(number) for number in integers(np.array([[0x80, 0x01]], np.uint8))[0]]
-        ['0x8001000000000000']
+    >>> [hex(number) for number in integers(np.array([[0x80, 0x01]], np.uint8))[0]]
+    ['0x8001000000000000']
     """
     padded = np.pad(codes, ((0, 0), (0, -codes.shape[1] % 8)))
     return np.ascontiguousarray(padded).view(">u8").astype(np.uint64)

@@ -1,9 +1,8 @@
 """A file of vectors in blocks: scan its words, copy the rows to fit on, encode all rows.
 
-A long job records its progress in a folder, and is resumed after a kill. Files in it only grow.
-`state.json` holds the length and checksum of each when all were last flushed to the disk, and the
-position in the input. What was written later is cut off; if a checksum is wrong, the job starts
-again.
+A long job records its progress in a folder, whose files only grow. `state.json` holds the length
+and checksum of each when all were last flushed to the disk, and the position in the input. What was
+written later is cut off; if a checksum is wrong, the job starts again.
 """
 
 from __future__ import annotations

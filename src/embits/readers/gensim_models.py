@@ -1,8 +1,7 @@
 """gensim's vectors: objects in memory, and the models of its downloader by name.
 
-`gensim.downloader` finds `gensim:NAME` and stores downloads in $GENSIM_DATA_DIR. Only the file of
-vectors is read. The Python module that comes with each model is not run, as
-`gensim.downloader.load` would do.
+Downloads are in $GENSIM_DATA_DIR. Only the file of vectors is read; the Python module that comes
+with a model is not run, as `gensim.downloader.load` would do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Parquet: vectors in a column of lists of floats, or in many columns of floats; and their ids.
-
-This is the one reader of Parquet vectors: jobs on Ray read files, folders and object stores with
-`parquet_files`, `find_columns`, `read_batches` and `vectors_of`.
-"""
+"""Parquet: vectors in a column of lists of floats, or in many columns of floats; and their ids."""
 
 from __future__ import annotations
 

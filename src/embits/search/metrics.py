@@ -69,9 +69,8 @@ class Metric:
 def metric_of(name: Any, needs: str | None = None) -> Metric:
     """The metric of a name, or InputError; `needs` limits the choice to those of such queries.
 
-    Example:
-        >>> metric_of("hamming").values, metric_of("dot").needs_lengths
-        ('distances', True)
+    >>> metric_of("hamming").values, metric_of("dot").needs_lengths
+    ('distances', True)
     """
     metric = METRICS.get(name) if isinstance(name, str) else None
     if metric is None or needs not in (None, metric.needs):

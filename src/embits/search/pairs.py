@@ -3,8 +3,7 @@
 The bits of a code are divided into m blocks. Two codes within d bits agree in at least m - d
 blocks, so a table for each choice of s = m - d blocks, which sorts the codes by the bits of these
 blocks, has every near pair in one of its buckets (Manku, Jain and Das Sarma, 2007). With s = 1 this
-is multi-index hashing, and with s = 0 a scan of all pairs. A larger s makes more tables, whose
-buckets are smaller.
+is multi-index hashing, and with s = 0 a scan of all pairs.
 """
 
 from __future__ import annotations
@@ -486,9 +485,8 @@ def _factors() -> NDArray[np.uint64]:
 def ranges(starts: Rows, counts: Rows) -> Rows:
     """The numbers [start, start + count) of each range, one after the other.
 
-    Example:
-        >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
-        [5, 6, 0, 1, 2]
+    >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
     """
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
@@ -498,9 +496,8 @@ def ranges(starts: Rows, counts: Rows) -> Rows:
 def parts(counts: Rows, most: int) -> Iterator[slice]:
     """Slices whose counts add up to `most` at most, or that hold a single count.
 
-    Example:
-        >>> [(part.start, part.stop) for part in parts(np.array([3, 1, 9, 1]), 4)]
-        [(0, 2), (2, 3), (3, 4)]
+    >>> [(part.start, part.stop) for part in parts(np.array([3, 1, 9, 1]), 4)]
+    [(0, 2), (2, 3), (3, 4)]
     """
     sums = np.cumsum(counts)
     begin = 0

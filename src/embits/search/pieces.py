@@ -23,10 +23,9 @@ _NO_NUMBERS = np.empty(0, np.uint32)
 class LiveRows:
     """The rows that are left of `n_stored` without the `removed` ones, ascending; without gaps.
 
-    Example:
-        >>> rows = LiveRows(5, np.array([0, 2]))
-        >>> len(rows), rows.stored(np.arange(3)).tolist(), rows.live(np.array([3, 2])).tolist()
-        (3, [1, 3, 4], [1, -1])
+    >>> rows = LiveRows(5, np.array([0, 2]))
+    >>> len(rows), rows.stored(np.arange(3)).tolist(), rows.live(np.array([3, 2])).tolist()
+    (3, [1, 3, 4], [1, -1])
     """
 
     def __init__(self, n_stored: int, removed: NDArray[np.int64] | None = None) -> None:

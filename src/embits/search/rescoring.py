@@ -29,9 +29,8 @@ FITTED_K = 10  # neighbors that a coder chooses the rows of its second look by
 def shortlist_size(k: int, oversample: float, n: int) -> int:
     """The length of a shortlist: `oversample` times k, at least k, at most n.
 
-    Example:
-        >>> shortlist_size(10, oversample=2.5, n=400_000)
-        25
+    >>> shortlist_size(10, oversample=2.5, n=400_000)
+    25
     """
     times = number("oversample", oversample, least=1)
     return min(math.ceil(wanted_rows(k, n) * min(times, n)), n)
@@ -169,10 +168,9 @@ def exact_scores(codes: NDArray[np.uint8], weights: NDArray[np.float32]) -> NDAr
 
     Sums of four bits, added up from first to last, as the tables of the native search are.
 
-    Example:
-        >>> exact_scores(np.packbits([[1, 1, 0], [1, 0, 1]], axis=1),
-        ...              np.array([[2.0, -1.0, 0.5], [2.0, -1.0, 0.5]])).tolist()
-        [0.5, 3.5]
+    >>> exact_scores(np.packbits([[1, 1, 0], [1, 0, 1]], axis=1),
+    ...              np.array([[2.0, -1.0, 0.5], [2.0, -1.0, 0.5]])).tolist()
+    [0.5, 3.5]
     """
     scores, n_bits = np.zeros(len(codes)), weights.shape[1]
     for start in range(0, len(codes), _ROWS_AT_ONCE):

@@ -195,8 +195,7 @@ def least_score(bits: BinaryVectors, encoder: Encoder) -> float:
 def share_words(a: str, b: str) -> bool:
     """Whether texts have a word of four or more letters in common, other than those of questions.
 
-    Example:
-        >>> share_words("Reset my password", "A new password"), share_words("what", "what")
-        (True, False)
+    >>> share_words("Reset my password", "A new password"), share_words("what", "what")
+    (True, False)
     """
     return not set(_LONG.findall(a.lower())).isdisjoint(_LONG.findall(b.lower()))

@@ -50,11 +50,10 @@ def read_passages(paths: list[Path]) -> Iterator[Passage]:
 def split(text: str) -> list[str]:
     """A text as passages of at most `WORDS` words, cut after a sentence where one ends.
 
-    Example:
-        >>> split("A short text.")
-        ['A short text.']
-        >>> [len(part.split()) for part in split("word " * 300)]
-        [256, 76]
+    >>> split("A short text.")
+    ['A short text.']
+    >>> [len(part.split()) for part in split("word " * 300)]
+    [256, 76]
     """
     words = [found.span() for found in _WORD.finditer(text)]
     if len(words) <= WORDS:

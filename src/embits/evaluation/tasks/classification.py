@@ -1,8 +1,7 @@
-"""Text classification with one softmax layer on the mean of the word vectors.
+"""Text classification with one softmax layer on the mean of the word vectors, as in the paper.
 
-The paper's protocol: a text is the mean of its word vectors, the vectors are fixed, and one layer
-is trained. Tokens, split, feature scaling (mean 0, standard deviation 1), optimizer and seeds are
-the same for floats, codes and rebuilt floats.
+Tokens, split, feature scaling (mean 0, standard deviation 1), optimizer and seeds are the same for
+floats, codes and rebuilt floats.
 """
 
 from __future__ import annotations

@@ -248,9 +248,8 @@ def _solve_bits(codes: NDArray[np.uint8], asked: Rows, barred: Rows) -> Rows:
 def _solve_floats(unit: NDArray[np.float32], asked: Rows, barred: Rows) -> Rows:
     """The row with the largest cosine to b - a + c that is not in `barred`, for each (a, b, c).
 
-    The dot product with b - a + c is a sum of three dot products, and a few hundred words occur in
-    all the questions. So the dot products of these words with a block of the vocabulary are one
-    matrix product, and each question adds three of its rows, whatever the number of dimensions.
+    A few hundred words occur in all the questions: their dot products with a block of the
+    vocabulary are one matrix product, of which each question adds three rows.
     """
     words, place = np.unique(asked, return_inverse=True)
     best = np.full(len(asked), -np.inf, dtype=np.float32)

@@ -1,7 +1,6 @@
 """Plain Ray tasks, a few at a time, the errors of workers, and the Parquet files they write.
 
-Ray Data starts one task at a time for the first second or two, and leaves a worker idle for one or
-two tenths of a second between tasks.
+Ray Data would leave workers idle between tasks, and for the first second or two.
 """
 
 from __future__ import annotations
