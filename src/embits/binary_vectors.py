@@ -520,10 +520,9 @@ class BinaryVectors(WordMethods, Pretrained):
                 check_padding(array, self.n_bits)
             return array
         if array.dtype.kind in "iu" and array.shape[-1] != self.dims:
-            found = f"whole numbers of shape {array.shape}"
+            found = f"the queries are whole numbers of shape {array.shape}"
             what = f"neither ids (strings) nor vectors of {self.dims} dimensions"
-            hint = "bits.codes[rows] are the codes of rows"
-            raise InputError(f"the queries are {found}: {what}; {hint}")
+            raise InputError(f"{found}: {what}; bits.codes[rows] are the codes of rows")
         check_dims(array, self.dims)
         return array
 

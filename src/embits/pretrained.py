@@ -75,12 +75,10 @@ class Pretrained:
         message: str | None = None,
         **client: Any,
     ) -> str:
-        """Upload the folder that `save_pretrained` writes, in one commit.
+        """Upload the folder that `save_pretrained` writes of `figures` and `card`, in one commit.
 
         Args:
             repo_id: `user/model`; created if it does not exist.
-            figures: As in `save_pretrained`.
-            card: As in `save_pretrained`.
             private: Whether a new model is private; None uses the account's default.
             revision: The branch; None uses `main`.
             message: The commit's message.

@@ -1,7 +1,6 @@
 """Files at addresses (https://, s3://, gs://, hf://, memory://), which fsspec fetches.
 
-A file is copied to a private temporary folder, and read and mapped there as any other. The folder
-is removed when nothing uses the copy any more; what is mapped stays readable.
+A file is copied to a private temporary folder, which is removed when nothing uses the copy.
 """
 
 from __future__ import annotations

@@ -24,11 +24,9 @@ class WordMethods:
     """Questions about words, or other ids, by the similarity of their codes; of BinaryVectors."""
 
     def similarity(self: Any, a: Key, b: Key, *, metric: WordMetric = "hamming") -> float:
-        """Sokal-Michener similarity, (n11 + n00) / n: the share of bits that agree.
+        """Sokal-Michener similarity of ids or codes, (n11 + n00) / n: the share of equal bits.
 
         Args:
-            a: An id or code.
-            b: Another one.
             metric: "decoded" gives the cosine of the vectors rebuilt from the codes, whitened if
                 the coder whitens.
 

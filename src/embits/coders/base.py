@@ -50,9 +50,8 @@ class Estimator:
         """Change parameters; they take effect at the next `fit`."""
         for name, value in params.items():
             if name not in self.param_names():
-                known = ", ".join(self.param_names())
                 found = f"Invalid parameter {name!r} for estimator {self}"
-                raise InputError(f"{found}; valid ones are {known}")
+                raise InputError(f"{found}; valid ones are {', '.join(self.param_names())}")
             setattr(self, name, value)
         return self
 
@@ -324,8 +323,7 @@ class Coder(Estimator, Pretrained, ABC):
         codes = np.asarray(codes)
         if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != self.n_bytes_:
             expected = f"packed bits: uint8 of shape (n, {self.n_bytes_})"
-            found = f"codes are {codes.dtype} of shape {codes.shape}"
-            raise InputError(f"{found}, expected {expected}")
+            raise InputError(f"codes are {codes.dtype} of shape {codes.shape}, expected {expected}")
         return cast("NDArray[np.uint8]", codes)
 
 

@@ -43,9 +43,8 @@ class SignBits(LinearlyDecoded):
         X = self.check_vectors(X, fitting=True)
         dims = self.n_features_in_
         if self.n_bits is not None and check_n_bits(self.n_bits) != dims:
-            hint = "leave the number of bits out, or take another method"
-            found = f"{dims} for these vectors, not {self.n_bits}"
-            raise InputError(f"sign gives one bit per dimension: {found}; {hint}")
+            found = f"sign gives one bit per dimension: {dims} for these vectors, not {self.n_bits}"
+            raise InputError(f"{found}; leave the number of bits out, or take another method")
         self.n_bits_ = dims
         return self._with_decoder(X)
 

@@ -185,9 +185,8 @@ def _make(folder: Path, coder: Coder | None, start: Coder | None, keep: str | No
         if any(is_leftover(name) and name != CODER for name in others):
             hint = "restore it from a copy, or choose another folder"
             raise InputError(f"{folder} holds pieces of a collection but no {MANIFEST}: {hint}")
-        found = f"it has {len(others):,} other files, such as {others[0]!r}"
-        expected = "a new collection needs an empty folder"
-        raise InputError(f"{folder} is not a collection: {found}; {expected}")
+        found = f"it has {len(others):,} other files, such as {others[0]!r}; a new collection needs"
+        raise InputError(f"{folder} is not a collection: {found} an empty folder")
     if coder is not None:
         facts = coder.n_bits_, coder.n_features_in_, coder.method, coder_checksum(coder)
         manifest = Manifest(*facts, keep=keep)

@@ -225,8 +225,7 @@ class Comparison:
         seeds: Seeds of coders that take one; of several, entries have means over the fits.
         vectors_file: Where the vectors were read from.
         say: Called with a line of text at each step.
-        fit_rows: Rows to fit on; neighbors and reconstruction are measured on the others. None is
-            all rows of word vectors, and half of the rows of others.
+        fit_rows: As in `Evaluator`; None is all rows of word vectors, and half of others.
         n_resamples: Bootstrap replicates of each score, for intervals and tests.
         params: Parameters of coders. Each is given to every method that takes it.
 

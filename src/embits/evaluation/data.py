@@ -9,8 +9,7 @@
 
 Retrieval sets have BEIR's layout with the embeddings beside the texts, or in the JSONL or Parquet
 file as a field or column of lists of numbers. Other similarity files and folders in the same places
-are used as well. A data set that is missing or malformed is skipped, with a line in `problems`; the
-others are still read. Files that are not recognized are listed there too.
+are used as well. What is missing, malformed or not recognized is skipped, and listed in `problems`.
 """
 
 from __future__ import annotations

@@ -73,8 +73,7 @@ def write_report(
         settings: Facts for the table of settings, which also lists the versions in use.
         pictures: Pictures of bits.
         notes: What could not be measured. The report adds figures that could not be drawn.
-        overwrite: Replace the files of an earlier report; without it, they are refused by an
-            InputError. Other files in the folder stay.
+        overwrite: Replace the files of an earlier report (InputError without it), and no others.
         tests: Result of `paired_tests`.
         latex: Write the tables as LaTeX into tables/, and the figures as PDF and SVG, too.
     """

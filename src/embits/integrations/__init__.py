@@ -56,7 +56,6 @@ def export(
             cannot hold the codes, or the target may not be replaced.
         DatabaseError: The database cannot be reached, is in use, or reports an error.
         MissingExtraError: The other tool's package is not installed.
-        OSError: The file could not be written.
     """
     if to not in EXPORTERS:
         raise InputError(f"there is no export to {to!r}; the exports are {', '.join(EXPORTERS)}")

@@ -1,8 +1,7 @@
 """Codes to FAISS's binary indexes and back, bit for bit.
 
-FAISS packs bits as embits does, first bit highest, in whole bytes. Other widths include the padding
-bits of the last byte, which are zero. A FAISS file has no place for a description: `export` writes
-the coder's checksum after the index, where FAISS does not read.
+FAISS packs bits as embits does, first bit highest, padded to bytes. A FAISS file has no place for a
+description: `export` writes the coder's checksum after the index, where FAISS does not read.
 """
 
 from __future__ import annotations

@@ -79,8 +79,7 @@ def export_paper(
     for row, word in enumerate(bits.words):
         if _UNWRITABLE.search(word) or len(word.encode()) > MAX_WORD_BYTES:
             found = f"the word {word[:40]!r} of row {row} cannot be written to the paper's format"
-            expected = f"words are 1 to {MAX_WORD_BYTES} bytes without white space"
-            raise InputError(f"{found}: {expected}")
+            raise InputError(f"{found}: words are 1 to {MAX_WORD_BYTES} bytes without white space")
     with atomic_write(path) as file:
         file.write(f"{len(bits)} {width}\n".encode())
         for rows, codes, words in row_blocks(bits, _BLOCK_ROWS, progress):

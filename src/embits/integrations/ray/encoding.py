@@ -1,7 +1,6 @@
 """Encode vectors with the workers of a cluster, and fit a coder on a sample of them.
 
-The vectors are the blocks of a Ray Dataset, or row groups of Parquet files. Ray Data has a reader
-of Parquet, but ours knows the file and the row of a bad vector, and cuts pieces of about a second.
+Unlike Ray Data's, our reader of Parquet knows the file and the row of a bad vector.
 """
 
 from __future__ import annotations
@@ -113,9 +112,8 @@ def fit(
 ) -> AnyCoder:  # fmt: skip
     """Fit a coder in this process, on at most `sample` rows that the workers draw, and return it.
 
-    The sample depends on the vectors and the seed, not on their order or the cluster. It is in
-    random order: methods that expect frequent words first do not find them there. `vectors`,
-    `column`, `on_bad` and the errors are those of `encode`.
+    The sample depends on the vectors and the seed, not on their order or the cluster, and is in
+    random order. `vectors`, `column`, `on_bad` and the errors are those of `encode`.
     """
     checks.whole("sample", sample, least=1)
     checks.choice("on_bad", on_bad, ("raise", "skip"))

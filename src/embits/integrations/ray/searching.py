@@ -1,8 +1,7 @@
 """Batch search over a collection, and its near pairs: workers search spans of rows, and we merge.
 
-For pairs, the tables of `embits.search.pairs` divide the pairs among them. A task searches a
-table, or a part of it: the codes whose bits in the table have some hashes. If a scan is faster than
-tables, a task compares two spans.
+For pairs, a task searches a table of `embits.search.pairs`, or the part with some hashes; or it
+compares two spans, if a scan is faster.
 """
 
 from __future__ import annotations
