@@ -62,7 +62,6 @@ def write_page(
         file: An embits file, a collection, or the folder of a Ray job. The page of a collection
             that `embits index` made answers questions with its texts.
         folder: The folder to write; created if it does not exist.
-        title: What the page is called.
         overwrite: Replace a page in the folder. Files that are not part of a page stay.
 
     Raises:

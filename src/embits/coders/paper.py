@@ -213,7 +213,6 @@ def search_lambda(
 
     Args:
         X: Vectors of shape (n, dims).
-        n_bits: Bits of a code.
         lambdas: The weights to try: one or more.
         sample: Fit on this many rows, spread evenly.
         params: Other parameters of `PaperAutoencoder`.

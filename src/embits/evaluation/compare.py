@@ -128,8 +128,7 @@ class Evaluator:
         """The entry of one file of codes.
 
         Args:
-            bits: The codes.
-            file: Their file, to measure its loading time.
+            file: The file of the codes, to measure its loading time.
             fit: Fits a coder on the corpus of a retrieval set; None takes the coder of `bits`, and
                 leaves out sets of other dimensions.
             split: The rows that the coder of `bits` was fitted on, and the others, which are
@@ -216,7 +215,6 @@ class Comparison:
     methods or widths computes only the new ones.
 
     Args:
-        vectors: The floats.
         folder: Folder for codes and results; created if it does not exist.
         data: The folder of data sets, or its path.
         bits: Widths; "sign" uses the number of dimensions instead.

@@ -68,7 +68,6 @@ def write_report(
 
     Args:
         folder: Created if it does not exist.
-        title: Title of the report.
         entries: Results of an `Evaluator`; at most one has the method "raw".
         settings: Facts for the table of settings, which also lists the versions in use.
         pictures: Pictures of bits.

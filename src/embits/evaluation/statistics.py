@@ -1,8 +1,7 @@
 """Correlations, bootstrap replicates, paired tests, and means over several fits.
 
-A bootstrap replicate is a score on as many queries, pairs, questions or rows, drawn with
-replacement. The draws depend only on the data set and the number of its items, so replicates of two
-methods belong together, and their differences are those of a paired bootstrap.
+The draws of the bootstrap depend only on the data set and the number of its items: differences of
+the replicates of two methods are those of a paired bootstrap.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Words and their rows, looked up in a mapped file without building an index.
 
 A vocabulary is three arrays: `text`, the UTF-8 of all words in row order; `ends`, where each word
-ends in it; `order`, the rows sorted by the bytes of their words, for binary search. Together they
-take the text plus 8 bytes a word; a list of strings would take five times as much.
+ends in it; `order`, the rows sorted by the bytes of their words, for binary search.
 """
 
 from __future__ import annotations

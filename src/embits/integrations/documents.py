@@ -1,8 +1,7 @@
 """Texts with metadata in a collection, as frameworks for documents keep them.
 
-The column `text` has the text of a row, and `metadata` its metadata as JSON. Values of theirs that
-can be filtered are in columns of their own as well, named after the kind of value and the key, such
-as `int:year`, `string:label` and `strings:tags`.
+The column `text` has the text of a row, and `metadata` its metadata as JSON. Values that can be
+filtered have columns as well, named after kind and key, as `int:year` and `strings:tags`.
 """
 
 from __future__ import annotations

@@ -113,7 +113,6 @@ def distance(code: Any) -> str:
     It names the columns `c0`, `c1`, … and goes into any query on the table or Parquet file.
 
     Example:
-        >>> import numpy as np
         >>> distance(np.packbits([1, 0, 1, 1]))
         'bit_count(xor(c0, 12682136550675316736::ubigint))::integer'
     """

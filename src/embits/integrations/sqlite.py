@@ -121,7 +121,6 @@ def distance(code: Any) -> str:
     It names the column `code`, and compares every row of a query.
 
     Example:
-        >>> import numpy as np
         >>> distance(np.packbits([1, 0, 1, 1]))
         "vec_distance_hamming(code, vec_bit(x'0d'))"
     """
@@ -132,7 +131,6 @@ def to_blob(code: Codes) -> bytes:
     """Return a packed code as the bytes that `vec_bit(?)` takes.
 
     Example:
-        >>> import numpy as np
         >>> to_blob(np.packbits([1, 0, 0, 0, 0, 0, 0, 0])).hex()
         '01'
     """

@@ -290,7 +290,6 @@ def encode_to_collection(
     `encode_to_file`.
 
     Args:
-        collection: The collection.
         vectors: The file to read: of vectors, whose words are the ids; or of codes that the same
             coder made. A file over 64 MiB is read in blocks, unless the collection keeps vectors.
         columns: Names of other columns of a Parquet file to store as columns of the rows. No row

@@ -40,7 +40,6 @@ def index_texts(
     """Make a collection of the texts of files and folders.
 
     Args:
-        texts: The files and folders.
         target: The folder of the collection, which is empty or does not exist.
         encoder: A file or folder that `TextEncoder` opens, or the name of a model of
             sentence-transformers. None is WordLlama's table.

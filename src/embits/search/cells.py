@@ -1,10 +1,8 @@
 """Cells: groups of codes that lie close together, so that a search reads few of them.
 
-A cell has a center, the mean of its codes as vectors of -1 and 1. Codes are stored cell by cell,
-and rows keep their numbers. A query reads the cells whose centers are nearest to it. How many is
-set by hand (`probes`), or by a share of the neighbors that is to be found (`recall`): then a query
-stops when the next cell is too far from it, compared with its k-th row. How far is too far was
-measured when the cells were made, with rows that they were not trained on.
+A cell has a center, the mean of its codes as vectors of -1 and 1. A query reads the cells whose
+centers are nearest to it: so many (`probes`), or until the next one is too far, compared with its
+k-th row (`recall`). How far that is was measured with rows that the cells were not trained on.
 """
 
 from __future__ import annotations

@@ -40,7 +40,6 @@ class Metric:
     """A way to compare a query with codes.
 
     Attributes:
-        name: What users call it.
         values: The field of the values in results: distances or scores.
         meaning: What a value is, in a few words.
         needs: "codes" takes queries that are vectors, codes or ids; "floats" takes vectors alone.

@@ -57,9 +57,8 @@ def rescore_bits(
 ) -> ScoreResult:
     """The k rows of each shortlist that score highest as in `asymmetric_top_k`.
 
-    A shortlist, (m,) or (q, m), has a row at most once. Those of several queries, and the results,
-    may end with row -1, as in searches with a filter for each. InputError if shapes do not fit, or
-    a row is not one of the codes.
+    A shortlist, (m,) or (q, m), has a row at most once, and may end with row -1, as the results of
+    filters for each query do. InputError if shapes do not fit, or a row is not one of the codes.
 
     Example:
         >>> codes = np.packbits([[1, 1, 0], [1, 0, 1], [0, 0, 1]], axis=1)

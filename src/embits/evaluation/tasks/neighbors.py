@@ -62,7 +62,6 @@ def evaluate_neighbors(
     `unseen`, "unseen_recall_at_10" and so on.
 
     Args:
-        bits: The codes.
         raw: The float vectors of the same rows.
         at: Numbers of neighbors.
         rows: The query rows; None takes `query_rows`.

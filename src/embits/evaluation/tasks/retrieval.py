@@ -1,8 +1,7 @@
 """Retrieval: nDCG@10, recall@10, recall@100 and MRR of judged queries, scored as by trec_eval.
 
-Every query is searched among all documents. Gains are the relevance scores, and a score above 0 is
-relevant. A relevant document that is not in the corpus counts as not found. Queries without
-judgements are left out; queries with judgements but without a relevant document score 0.
+Gains are the relevance scores; above 0 is relevant. A relevant document that is not in the corpus
+counts as not found. Queries without judgements are left out, those with none relevant score 0.
 """
 
 from __future__ import annotations
