@@ -162,7 +162,7 @@ def encode(
 @options.output_option()
 @click.option(
     "--cells", type=options.CountOr("auto"), default="auto",
-    help="How many cells [default: auto, 4 for each square root of the rows].",
+    help="How many cells [default: auto, up to 4 for each square root of the rows].",
 )  # fmt: skip
 @options.force_option(help="Replace an existing file that does not hold codes.")
 @options.json_option

@@ -207,7 +207,7 @@ def _filled(
         if own is not None:
             passed = np.full(n_queries, most) if part is ... else np.array([*map(len, own)])
             native = row_filter(own, pieces.places) if is_few else mask_filter(own)
-        cells = None if is_few else reading.native(part, passed, n)
+        cells = None if is_few else reading.native(part, passed, n, rows.shape[-1])
         some_values, some_rows = values[part], rows[part]  # of some queries, copies
         with simd_errors:
             search(part, some_values, some_rows, native, cells)

@@ -12,7 +12,7 @@ import {
   keyList,
   wantedBound,
 } from "./arguments.js";
-import { CellRows, signsOf } from "./cells.js";
+import { CellRows, FAR_K, signsOf } from "./cells.js";
 import { coderOf, combinedQuery, decodedQuery, floatQuery } from "./coder.js";
 import { allowedRows, Selection } from "./filters.js";
 import { cosine, norm } from "./matrix.js";
@@ -178,7 +178,7 @@ export class BinaryVectors {
     if (!this.#cells && probes !== undefined) throw new TypeError("probes needs a file with cells: make them with embits cells");
     const passed = allowed ? allowed.reduce((sum, one) => sum + one, 0) : this.length;
     if (!this.#cells || asked.scaled || passed * ROWS_PER_PASSED < this.length) return null;
-    const margin = recall === undefined ? null : this.#cells.margin(recall, !asked.code);
+    const margin = recall === undefined ? null : this.#cells.margin(recall, !asked.code, Boolean(allowed) || k > FAR_K);
     const wanted = probes && Math.ceil((probes * this.length) / Math.max(passed, 1));
     if (recall !== undefined && margin === null) return null;
     const { width, nBits } = this;

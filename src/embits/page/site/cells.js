@@ -11,6 +11,7 @@ const [MIDDLE, TOP] = [64, 63]; // queries are rounded to 64 - 63 … 64 + 63
 const PLACE_WEIGHT = 0.7;
 const FIRST = 4; // cells that are read before a query looks at its k-th row
 const CHECK_BYTES = 16;
+export const FAR_K = 40; // rows: the last of more is farther away than the curve says
 const MAX_BITS = 16_384;
 const { fround } = Math;
 
@@ -74,8 +75,17 @@ export class Cells {
     this.#costs = Float32Array.from({ length }, (_, place) => spread * Math.log1p(place));
   }
 
-  /** The margin at which this share of the neighbors is found; null to read all cells. */
-  margin(recall, isFloats) {
+  /**
+   * The margin at which this share of the neighbors is found; null to read all cells. Rows that are farther away
+   * than those it was measured with (`isFar`: a filter, many rows) need a lower one.
+   */
+  margin(recall, isFloats, isFar) {
+    const measured = this.#measured(recall, isFloats);
+    if (!isFar || measured === null) return measured;
+    return Math.min(measured, (2 * Math.log10(1 - recall) - 2.4) * Math.sqrt(this.nBits));
+  }
+
+  #measured(recall, isFloats) {
     const { curve } = this;
     const column = isFloats ? 2 : 1;
     const last = curve.length / 4 - 1;
