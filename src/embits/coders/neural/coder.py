@@ -137,7 +137,7 @@ class Neural(NearLossless):
         n_bits: Bits of a code: any number, including more than the dimensions of the input.
         prefer: What bits are chosen for: "float" queries, distances by "hamming", or both
             ("balanced").
-        effort: "default", or "long": a larger net, trained about four times as long.
+        effort: "default", or "long": a larger net, trained about five times as long.
         target: As in `NearLossless`.
         random_state: Seed of the sample, the first weights and the batches.
         device: Where it is trained: "cpu" (None), or a GPU for PyTorch such as "cuda" (the extra
