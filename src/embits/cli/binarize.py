@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+from click.core import ParameterSource
 
 from embits.checks import MAX_BITS
 from embits.cli import options
@@ -233,8 +234,17 @@ def add(
     embits add news tuesday.parquet --columns title,year
     """
     if holds_encoder(collection) and coder is None:
+        context, apply = click.get_current_context(), "collection vectors update timeout as_json"
+        for each in context.command.params:
+            source = context.get_parameter_source(each.name or "")
+            if source is ParameterSource.COMMANDLINE and each.name not in apply.split():
+                raise click.UsageError(f"{each.opts[0]} does not apply to texts")
         opened = _existing(collection, timeout)
-        _show_change(collection, opened, add_texts(opened, [vectors], update=update), as_json)
+        done = add_texts(opened, [vectors], update=update)
+        _show_change(collection, opened, done, as_json)
+        if done["skipped"] and done.get("removed") and not as_json:
+            texts = f"{counted(done['skipped'], 'passage')} without a known word"
+            click.echo(f"{texts}: the old passages of their texts were removed")
         return
     title = f"add {vectors} to {collection}"
     reading |= {"update": update, "columns": columns}

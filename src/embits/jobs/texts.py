@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import warnings
 from collections.abc import Iterable
-from itertools import count, islice, takewhile
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,18 @@ import numpy as np
 from embits.arrays import Progress
 from embits.coders import NearLossless
 from embits.collection import Collection
+from embits.collection.manifest import write_manifest
 from embits.collection.opening import opened_or_undone
 from embits.errors import InputError, TrainingWarning
 from embits.file.contents import write_coder
 from embits.text.answers import Encoder, keep_encoder, sentence_transformer, vectors_of
 from embits.text.encoder import TextEncoder
-from embits.text.passages import Passage, read_passages
+from embits.text.passages import Passage, read_passages, text_of
 
 _BATCH = 50_000  # passages at a time, and at most to fit on
 _ENOUGH = 2000  # passages that a coder is fitted on alone
+_TO_COUNT = 100  # passages whose frequencies of words say more than none
+_REFIT, _GROWN = 5000, 10  # a coder of fewer passages is fitted again when there are so many times
 
 Paths = Iterable[str | os.PathLike[str]]
 
@@ -63,21 +66,18 @@ def index_texts(
     else:
         chosen = sentence_transformer(str(encoder))
     sample = [each.indexed for each in passages[:: -(-len(passages) // _BATCH)]]
-    if isinstance(chosen, TextEncoder):
+    if isinstance(chosen, TextEncoder) and len(sample) >= _TO_COUNT:
         if len(sample) < _ENOUGH:
             chosen.whiten = 0
         chosen.fit(sample)
     vectors = vectors_of(chosen, sample)
-    vectors = vectors[vectors.any(axis=1)]
-    if isinstance(chosen, TextEncoder) and len(vectors) < _ENOUGH:
-        vectors = np.concatenate([vectors, chosen.pseudo_vectors(_ENOUGH)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrainingWarning)
-        coder = NearLossless(n_bits).fit(vectors, progress=progress)
+    coder = _fitted(chosen, vectors, n_bits, progress)
     with tempfile.TemporaryDirectory() as folder:
         write_coder(Path(folder, "coder"), coder)
         with opened_or_undone(target, Path(folder, "coder")) as notes:
             keep_encoder(notes.path, chosen if isinstance(chosen, TextEncoder) else str(encoder))
+            with notes._change() as latest:  # no change of rows: the generation stays 0
+                write_manifest(notes.path, replace(latest.manifest, fitted_rows=len(vectors)))
             return notes, _add(notes, chosen, passages, update=False)
 
 
@@ -85,7 +85,7 @@ def add_texts(notes: Collection, texts: Paths, *, update: bool = False) -> dict[
     """Add the texts of files and folders to a collection that `index_texts` made.
 
     With `update`, all passages of texts whose ids exist are replaced. Returns how many passages
-    were "added" and "skipped", because they have no known token.
+    were "added", "skipped" (no known token) and, by an update, "removed" with none in their place.
     """
     return _add(notes, notes.text_encoder, _read(texts), update)
 
@@ -95,7 +95,24 @@ def _read(texts: Paths) -> list[Passage]:
     for path in paths:
         if not path.exists():
             raise InputError(f"{path}: no such file or folder")
-    return list(read_passages(paths))
+    passages = list(read_passages(paths))
+    strings = {k for each in passages for k, v in each.fields.items() if isinstance(v, str)}
+    for each in passages:  # lists of objects are JSON, and so are empty ones beside them
+        each.fields.update((k, "[]") for k in strings & each.fields.keys() if each.fields[k] == [])
+    return passages
+
+
+def _fitted(encoder: Encoder, vectors: Any, n_bits: int, progress: Any = None) -> NearLossless:
+    """A coder of passages; few of them are fitted together with vectors of random tokens."""
+    vectors = vectors[vectors.any(axis=1)]
+    if len(vectors) < _ENOUGH:
+        others: Any = np.random.default_rng(0).normal(size=(_ENOUGH, vectors.shape[1]))
+        if isinstance(encoder, TextEncoder):
+            others = encoder.pseudo_vectors(_ENOUGH)
+        vectors = np.concatenate([vectors, others.astype(np.float32)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)
+        return NearLossless(n_bits).fit(vectors, progress=progress)
 
 
 def _add(
@@ -104,7 +121,11 @@ def _add(
     """Encode passages and add them; those without a known token are left out."""
     names = sorted({name for each in passages for name in each.fields})
     done, waiting = {"added": 0, "skipped": 0}, iter(passages)
-    stale = _stale(notes, passages) if update else []
+    texts = {text_of(each.id) for each in passages}
+    stale = {id for id in notes.ids().tolist() if text_of(id) in texts}
+    if stale and not update:
+        hint = "`embits add --update` replaces it"
+        raise InputError(f"the id {text_of(min(stale))!r} already exists: {hint}")
     while batch := list(islice(waiting, _BATCH)):
         vectors = vectors_of(encoder, [each.indexed for each in batch])
         kept = np.flatnonzero(vectors.any(axis=1))
@@ -113,19 +134,29 @@ def _add(
         columns |= {name: [each.fields.get(name) for each in rows] for name in names}
         if rows:
             put = notes.upsert if update else notes.add
-            put(vectors[kept], [each.id for each in rows], columns=columns)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", TrainingWarning)  # the coder is fitted below
+                put(vectors[kept], [each.id for each in rows], columns=columns)
+            stale.difference_update(each.id for each in rows)
         done["added"] += len(rows)
         done["skipped"] += len(batch) - len(rows)
     if stale:
-        notes.remove(stale)
+        notes.remove(list(stale))
+    if update:
+        done["removed"] = len(stale)
+    n, fitted = len(notes), notes.manifest.fitted_rows
+    if fitted is not None and fitted < _REFIT and n >= _GROWN * fitted and done["added"]:
+        _refit(notes, encoder)
     return done
 
 
-def _stale(notes: Collection, passages: list[Passage]) -> list[str]:
-    """Passages of earlier versions of texts that the new ones do not replace."""
-    new = {each.id for each in passages}
-    stale = []
-    for text in {re.sub(r"#\d+$", "", id) for id in new}:
-        passages_of = takewhile(notes.__contains__, (f"{text}#{n}" for n in count()))
-        stale += [id for id in (text, *passages_of) if id in notes and id not in new]
-    return stale
+def _refit(notes: Collection, encoder: Encoder) -> None:
+    """Fit the coder again, on all texts; rows that were added as vectors have none."""
+    bits = notes.snapshot()
+    columns = bits.get(rows=np.arange(len(bits)))
+    texts, titles = columns["text"], columns.get("title", [None] * len(bits))
+    if all(texts):
+        rows = zip(texts, ({"title": each} for each in titles), strict=True)
+        vectors = vectors_of(encoder, [Passage("", *each).indexed for each in rows])
+        sample = vectors[:: -(-len(vectors) // _BATCH)]
+        notes.refit(vectors, bits.ids(), coder=_fitted(encoder, sample, bits.n_bits))

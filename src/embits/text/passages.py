@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from embits.checks import open_regular
-from embits.errors import ReadError
+from embits.errors import InputError, ReadError
 
 SUFFIXES = ".jsonl", ".ndjson", ".csv", ".tsv", ".txt", ".md"
 WORDS, OVERLAP = 256, 32
@@ -20,6 +20,9 @@ WORDS, OVERLAP = 256, 32
 
 _WORD = re.compile(r"\S+")
 _IDS = "id", "_id"
+_NUMBER = r"-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][+-][0-9]+)?"  # not 007, +49 or 1_000
+_NUMBERS = {int: re.compile("0|-?[1-9][0-9]{0,17}"), float: re.compile(_NUMBER)}
+_PART = re.compile(r"#[0-9]+\Z")
 _OWN = {"id": "id_", "lengths": "lengths_", "floats": "floats_", "cells": "cells_"}
 
 
@@ -39,12 +42,21 @@ class Passage(NamedTuple):
 
 def read_passages(paths: list[Path]) -> Iterator[Passage]:
     """The passages of files and of all files in folders, in order; ReadError names a line."""
+    seen: set[str] = set()
     for path in paths:
         for file, name in _files(path):
             for id, text, fields in _records(file, name):
+                if id in seen:
+                    raise InputError(f"{file}: the id {id!r} is given twice")
+                seen.add(id)
                 parts = split(text)
                 for number, part in enumerate(parts):
                     yield Passage(f"{id}#{number}" if len(parts) > 1 else id, part, fields)
+
+
+def text_of(id: str) -> str:
+    """The id of the text that a passage is of."""
+    return _PART.sub("", id)
 
 
 def split(text: str) -> list[str]:
@@ -90,13 +102,20 @@ def _records(path: Path, name: str) -> Iterator[tuple[str, str, dict[str, Any]]]
         yield name, text, {}
         return
     if kind in (".csv", ".tsv"):
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter="\t" if kind == ".tsv" else ",")
+        how: Any = {"delimiter": "\t" if kind == ".tsv" else ",", "strict": True}
+        rows, starts = csv.reader(io.StringIO(text, newline=""), **how), 1
+        records = []
         try:
             header = next(rows, [])
-            filled = ((rows.line_num, row) for row in rows if any(row))
-            records = [(line, dict(zip(header, row, strict=False))) for line, row in filled]
+            if twice := [each for each in header if header.count(each) > 1]:
+                raise csv.Error(f"the header names the column {twice[0]!r} twice")
+            while (starts := rows.line_num + 1) and (row := next(rows, None)) is not None:
+                if len(row) > len(header):
+                    raise csv.Error(f"{len(row)} fields, but the header has {len(header)}")
+                if any(row):
+                    records.append((rows.line_num, dict(zip(header, row, strict=False))))
         except csv.Error as error:
-            raise ReadError(f"{path}, line {rows.line_num}: {error}") from None
+            raise ReadError(f"{path}, line {starts}: {error}") from None
         typed = {key: _number_type([each.get(key, "") for _, each in records]) for key in header}
         for line, record in records:
             fields = {k: typed[k](v) if v else None for k, v in record.items()}
@@ -117,13 +136,9 @@ def _records(path: Path, name: str) -> Iterator[tuple[str, str, dict[str, Any]]]
 
 def _number_type(values: list[str]) -> Any:
     """What makes numbers of a column of a CSV file, if all of its values are numbers."""
-    for kind in (int, float):
-        try:
-            for value in filter(None, values):
-                kind(value)
-        except ValueError:
-            continue
-        return kind
+    for kind, form in _NUMBERS.items():
+        if all(map(form.fullmatch, filter(None, values))):
+            return kind
     return str
 
 
@@ -137,14 +152,18 @@ def _record(path: Path, name: str, line: int, record: Any) -> tuple[str, str, di
     id = next((record[key] for key in _IDS if record.get(key) not in (None, "")), f"{name}:{line}")
     if not isinstance(id, str | int) or isinstance(id, bool):
         raise ReadError(f"{path}, line {line}: the id is {id!r:.60}, expected a string or number")
+    if _PART.search(str(id)):
+        hint = "give the id of the text, or one without # and digits at its end"
+        raise ReadError(f"{path}, line {line}: the id {id!r:.60} is that of a passage: {hint}")
     fields = {k: v for k, v in record.items() if k not in ("text", *_IDS)}
     return str(id), text, {_OWN.get(k, k): _plain(v) for k, v in fields.items()}
 
 
 def _plain(value: Any) -> Any:
     """A value that a column can hold: objects are stored as JSON."""
-    is_mixed = isinstance(value, list) and len({type(each) for each in value}) > 1
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) or is_mixed else value
+    kinds = {type(each) for each in value} if isinstance(value, list) else {type(value)}
+    is_deep = len(kinds) > 1 or kinds & {dict, list}
+    return json.dumps(value, ensure_ascii=False) if is_deep else value
 
 
 def _decoded(path: Path) -> str:

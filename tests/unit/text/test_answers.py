@@ -15,6 +15,7 @@ from embits.cli import embits as command
 from embits.errors import InputError, ReadError
 from embits.text.answers import Words, search_texts
 from embits.text.passages import OVERLAP, WORDS, read_passages, split
+from tests.support.static_models import WORDS as WORDS_OF_MODEL
 from tests.support.static_models import write_model
 
 RECORDS = [
@@ -168,6 +169,75 @@ def test_hybrid_searches_give_the_same_from_the_cache_and_after_changes(notes, a
     assert only.ids.tolist() == [["7"]]
 
 
+@pytest.mark.parametrize("id", ["faq#1", "#0"])
+def test_ids_in_the_form_of_passages_are_refused(notes, at, encoder, id):
+    write_lines(at / "up.jsonl", [{"id": id, "text": "music"}])
+    for arguments in (("add", notes, at / "up.jsonl", "--update"), ("add", notes, at / "up.jsonl")):
+        with pytest.raises(ReadError, match=r"line 1: the id '.*' is that of a passage"):
+            run(*arguments)
+    with pytest.raises(ReadError, match="that of a passage"):
+        run("index", at / "up.jsonl", "-o", at / "new", "--encoder", encoder)
+
+
+def test_a_text_that_is_there_in_the_other_form_is_refused(notes, at):
+    long = "the boat " * (WORDS + 10)
+    write_lines(at / "long.jsonl", [{"id": "a", "text": long}])
+    with pytest.raises(InputError, match="the id 'a' already exists"):
+        run("add", notes, at / "long.jsonl")
+    run("add", notes, at / "long.jsonl", "--update")
+    with pytest.raises(InputError, match="the id 'a' already exists"):
+        run("add", notes, write_lines(at / "short.jsonl", [RECORDS[0]]))
+    write_lines(at / "both.jsonl", [{"id": "c", "text": long}, {"id": "c", "text": "boat"}])
+    with pytest.raises(InputError, match="the id 'c' is given twice"):
+        run("add", notes, at / "both.jsonl", "--update")
+
+
+def test_an_update_removes_the_passages_of_a_text_that_became_empty(notes, at):
+    long = {"id": "a", "text": "the boat " * (WORDS + 10)}
+    run("add", notes, write_lines(at / "long.jsonl", [long]), "--update")
+    embits.load(notes).remove(["a#0"])  # a hole among the passages
+    write_lines(at / "empty.jsonl", [{"id": "a", "text": ""}])
+    arguments = ["add", str(notes), str(at / "empty.jsonl"), "--update"]
+    printed = CliRunner().invoke(command, arguments).stdout
+    assert "1 row skipped, 2 rows removed" in printed
+    assert "1 passage without a known word: the old passages" in printed
+    assert set(embits.load(notes).ids().tolist()) == {"b", "7"}
+
+
+def test_a_collection_that_was_started_with_few_texts_is_fitted_again(at, encoder):
+    rng = np.random.default_rng(0)
+    words = np.array(WORDS_OF_MODEL.split()[:11])
+    records = [
+        {"id": f"t{n}", "title": str(words[n % 11]), "text": " ".join(rng.choice(words, 6))}
+        for n in range(300)
+    ]
+    run("index", write_lines(at / "one.jsonl", records[:2]), "-o", "few", "--encoder", encoder)
+    assert embits.load("few").manifest.fitted_rows == 2
+    run("add", "few", write_lines(at / "more.jsonl", records[2:12]))
+    assert embits.load("few").manifest.fitted_rows == 2
+    run("add", "few", write_lines(at / "rest.jsonl", records[12:]))
+    few = embits.load("few")
+    assert few.manifest.fitted_rows == 300
+    run("index", write_lines(at / "all.jsonl", records), "-o", "whole", "--encoder", encoder)
+    whole = embits.load("whole")
+    assert few.ids().tolist() == whole.ids().tolist()
+    asked = [f"{each['title']} {each['text']}" for each in records]
+    found = few.search_texts(asked, 1)
+    assert found.scores.mean() > whole.search_texts(asked, 1).scores.mean() - 0.05
+    same = np.mean([asked[row] == text for row, text in zip(found.rows[:, 0], asked, strict=True)])
+    assert same > 0.9
+
+
+@pytest.mark.parametrize("option", [["--limit", "3"], ["--bits", "64"], ["--no-ids"],
+                                    ["--skip-bad"], ["--repeats", "first"]])  # fmt: skip
+def test_options_of_vectors_are_refused_for_texts(notes, at, option):
+    write_lines(at / "new.jsonl", [{"id": "new", "text": "music"}])
+    result = CliRunner().invoke(command, ["add", str(notes), str(at / "new.jsonl"), *option])
+    assert result.exit_code == 2
+    assert f"{option[0]} does not apply to texts" in result.stderr
+    assert "new" not in embits.load(notes)
+
+
 def test_a_collection_without_texts_is_named(at):
     coder = embits.ITQ(n_bits=8).fit(np.eye(4))
     embits.open_collection(at / "plain", coder).add(np.eye(4))
@@ -205,6 +275,9 @@ def test_folders_of_texts_are_read(at):
         ("a.jsonl", b'{"text": "x", "id": [1]}', "the id is"),
         ("a.txt", b"good\nbad \xff", "line 2: not UTF-8"),
         ("a.csv", b"body\nx\n", "expected a field or column `text`"),
+        ("a.csv", b'text\nx\ny\n"open\nz\n', "line 4: unexpected end"),
+        ("a.csv", b"text,year\nx,1\ny,2,3\n", "line 3: 3 fields, but the header has 2"),
+        ("a.csv", b"text,year,year\nx,1,2\n", "line 1: the header names the column 'year' twice"),
         ("a.jsonl.gz", b"\x1f\x8bxx", "damaged"),
     ],
 )
@@ -213,6 +286,21 @@ def test_what_cannot_be_read_is_named_with_its_line(at, name, content, line):
     with pytest.raises(ReadError, match=line) as caught:
         list(read_passages([at / name]))
     assert str(at / name) in str(caught.value)
+
+
+def test_columns_of_csv_are_numbers_only_in_the_form_of_numbers(at):
+    values = {"zip": "01069", "phone": "+49301234", "key": "1_000", "n": "-12", "price": "1.50",
+              "long": "12345678901234567890", "small": "1e-05", "odd": "nan"}  # fmt: skip
+    (at / "a.csv").write_text(f"text,{','.join(values)}\nx,{','.join(values.values())}\n")
+    numbers = {"n": -12, "price": 1.5, "small": 1e-05}
+    assert next(read_passages([at / "a.csv"])).fields == values | numbers
+
+
+def test_lists_of_objects_become_json(at, encoder):
+    records = [{"text": "music", "by": [{"name": "x"}]}, {"text": "lake", "by": []}]
+    run("index", write_lines(at / "a.jsonl", records), "-o", "new", "--encoder", encoder)
+    stored = embits.load("new").get(rows=[0, 1], columns=["by"])["by"]
+    assert list(map(json.loads, stored)) == [[{"name": "x"}], []]
 
 
 @given(st.lists(st.text(string.ascii_letters + ".", min_size=1, max_size=4), max_size=900))
