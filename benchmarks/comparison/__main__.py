@@ -6,11 +6,12 @@
 
 Each MATRIX is (n, dims) floats compared by cosine. Every method is fitted on half of the rows,
 encodes all of them, and is asked with 1,000 rows of the other half: recall@10 is the share of the
-true ten nearest that it finds, recall@40 the share of those ten among its first forty. --scifact
-adds nDCG@10 of 300 claims among 5,183 abstracts (fitted on the abstracts) to one set. Fits and
-encoding are in processor time.
+true ten nearest that it finds, recall@40 the share of those ten among its first forty, and U is
+recall@10 among the rows of the other half alone. --scifact adds nDCG@10 of 300 claims among 5,183
+abstracts (fitted on the abstracts) to one set. Fits and encoding are in processor time.
 
-`measure` writes a file for each method into the folder PARTS. Processes started with the same
+`measure` writes a file for each method into the folder PARTS; --seed measures the coders of embits
+with another seed, and the tables have the mean of all seeds. Processes started with the same
 folder share the methods. Run the same command again to resume, after deleting the empty files of
 a stopped run. `time` adds the time of a query to the files of one set: single queries on one
 thread, methods in turns, medians. It fits on 1,000 rows, because the time of a query does not
@@ -37,8 +38,8 @@ from packages import (
     turbovec_maker,
     usearch_maker,
 )
-from quantizers import eden_maker, embits_maker, sign_maker
-from tables import about, has_results, merge
+from quantizers import CODERS, eden_maker, embits_maker, sign_maker
+from tables import about, checksum, has_results, merge
 
 SIZES = (8, 16, 32, 64, 128)  # bytes
 TO_TIME = 1000  # rows of a fit whose queries are timed
@@ -65,6 +66,7 @@ def main() -> None:
         verb.add_argument("matrices", nargs="+", metavar="NAME=MATRIX.npy")
         verb.add_argument("--scifact", default="", metavar="NAME=FOLDER")
         verb.add_argument("--methods", default="", help="a regular expression")
+        verb.add_argument("--seed", type=int, default=0, help="of the coders of embits")
     measurer.set_defaults(work=measure_all)
     timer.set_defaults(work=time_all)
     merger.add_argument("parts", type=Path)
@@ -80,6 +82,7 @@ def measure_all(arguments: argparse.Namespace) -> None:
         if claim(job.part):
             name, (n, dims) = job.part.name.partition(".")[0], job.rows.X.shape
             result = {"set": name, "vectors": n, "dims": dims, "about": about()}
+            result |= {"seed": arguments.seed, "input": checksum(job.rows.X)}
             result["rows"] = measure(job)
             job.part.write_text(json.dumps(result))
             print(name, result["rows"], flush=True)
@@ -94,11 +97,14 @@ def time_all(arguments: argparse.Namespace) -> None:
     ways = [
         search
         for job, _ in measured
-        for search in job.make(job.rows.X[:TO_TIME], job.rows.X).ways.values()
+        for way, search in job.make(job.rows.X[:TO_TIME], job.rows.X).ways.items()
+        if way != "cosine"  # searched as floats
     ]
     times = iter(milliseconds(ways, measured[0][0].rows.queries))
     for job, result in measured:
         for row in result["rows"]:
+            if row["method"].endswith(", cosine"):
+                continue
             row["query_ms"] = next(times)
         result["timed"] = f"{about()[0]}; methods in turns"
         job.part.write_text(json.dumps(result))
@@ -112,9 +118,10 @@ def jobs(arguments: argparse.Namespace) -> list[Job]:
         rows = Unseen(np.load(path))
         of, _, folder = arguments.scifact.partition("=")
         scifact = Scifact(Path(folder)) if of == name else None
-        for place, (method, make) in enumerate(makers(rows.X.shape[1])):
+        for place, (method, make) in enumerate(makers(rows.X.shape[1], arguments.seed)):
             if re.search(arguments.methods, method):
-                part = arguments.parts / f"{name}.{method.replace(' ', '-')}.json"
+                seed = f".{arguments.seed}" if arguments.seed else ""
+                part = arguments.parts / f"{name}.{method.replace(' ', '-')}{seed}.json"
                 found.append((place, Job(part, method, make, rows, scifact)))
     return [job for _, job in sorted(found, key=lambda pair: pair[0])]
 
@@ -132,12 +139,12 @@ def measure(job: Job) -> list[dict[str, Any]]:
     fitted = job.make(job.rows.sample, job.rows.X)
     graded = job.make(job.scifact.corpus, job.scifact.corpus).ways if job.scifact else {}
     measured = []
-    for way, search in fitted.ways.items():
+    for way in fitted.ways:
         row = {
             "method": job.method + (f", {way}" if way else ""),
             "bytes": round(fitted.n_bytes, 1),
             "shared_bytes": fitted.shared,
-            **job.rows.recalls(search),
+            **job.rows.recalls(fitted, way),
             "fit_s": round(fitted.fit_s, 2),
             "encode_us": round(fitted.encode_us, 2),
         }
@@ -147,15 +154,15 @@ def measure(job: Job) -> list[dict[str, Any]]:
     return measured
 
 
-def makers(dims: int) -> Iterator[tuple[str, Maker]]:
+def makers(dims: int, seed: int) -> Iterator[tuple[str, Maker]]:
     """All contenders by name, the slowest fits first."""
-    for size in (64, 32, 16, 8):
-        yield f"FAISS RQ {size}", faiss_maker(f"RQ{size}x8_Nnone")  # needs no norms
-    for size in (16, 8):
-        yield f"FAISS LSQ {size}", faiss_maker(f"LSQ{size}x8_Nnone")
+    for kind in ("LSQ", "RQ"):
+        for size in reversed(SIZES):
+            yield f"FAISS {kind} {size}", faiss_maker(f"{kind}{size}x8_Nnone")  # needs no norms
+    for name in reversed(CODERS):
+        for size in reversed(SIZES):
+            yield f"{name} {8 * size}", embits_maker(name, 8 * size, seed)
     yield from product_quantizers(dims)
-    for size in SIZES:
-        yield f"embits {8 * size}", embits_maker(8 * size)
     yield "sign, centered", sign_maker()
     for n_bits in (1, 2, 4):
         yield f"EDEN {n_bits} bit", eden_maker(n_bits)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 QUERIES, K, FURTHER, TURNS = 1000, 10, 40, 50
+ENOUGH = 400  # rows of an answer, of which those that no fit has seen are kept
 Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 Search = Callable[[Floats, int], Rows]  # float queries, k -> rows
@@ -22,6 +23,8 @@ class Fitted(NamedTuple):
 
     Attributes:
         ways: Ways to search, by name; "" is the usual one.
+        among: Ways to search rows from a number on alone, where they are not a part of the answers
+            of `ways`, because a second look has a shortlist.
         n_bytes: Of a row.
         shared: Bytes that do not grow with the rows: codebooks, rotations, weights.
         fit_s: Processor seconds of the fit.
@@ -33,6 +36,7 @@ class Fitted(NamedTuple):
     shared: int
     fit_s: float
     encode_us: float
+    among: dict[str, Callable[[int], Search]] = {}
 
 
 Maker = Callable[[Floats, Floats], Fitted]  # rows to fit on, rows to hold
@@ -68,23 +72,31 @@ class Unseen:
         self.sample = self.X[: len(X) // 2]
         self.asked = np.arange(len(self.sample), min(len(self.sample) + QUERIES, len(X)))
         self.queries = self.X[self.asked]
-        cosines = self.queries @ self.X.T
-        cosines[np.arange(len(self.asked)), self.asked] = -np.inf
-        self._near = np.argpartition(-cosines, K, axis=1)[:, :K].tolist()
+        self._near = {first: self._nearest(first) for first in (0, len(self.sample))}
 
-    def recalls(self, search: Search) -> dict[str, float]:
-        """The share of the true ten nearest among the first 10, and among the first 40."""
-        found = [
-            [row for row in rows if row != own]
-            for rows, own in zip(
-                search(self.queries, FURTHER + 1).tolist(), self.asked, strict=True
-            )
-        ]
-        return {f"recall_at_{k}": self._recall(found, k) for k in (K, FURTHER)}
+    def _nearest(self, first: int) -> list[list[int]]:
+        """The true ten nearest rows of each query, among rows from `first` on."""
+        cosines = self.queries @ self.X[first:].T
+        cosines[np.arange(len(self.asked)), self.asked - first] = -np.inf
+        near: list[list[int]] = (np.argpartition(-cosines, K, axis=1)[:, :K] + first).tolist()
+        return near
 
-    def _recall(self, found: list[list[int]], k: int) -> float:
-        hits = [len(set(a) & set(b[:k])) / K for a, b in zip(self._near, found, strict=True)]
-        return round(float(np.mean(hits)), 4)
+    def recalls(self, fitted: Fitted, way: str) -> dict[str, float]:
+        """The share of the true ten nearest among the first 10 and 40, and among unseen rows."""
+        first = len(self.sample)
+        rows = fitted.ways[way](self.queries, ENOUGH).tolist()
+        unseen = [[row for row in of if row >= first] for of in rows]
+        if way in fitted.among:
+            rows = fitted.ways[way](self.queries, FURTHER + 1).tolist()
+            unseen = fitted.among[way](first)(self.queries, K + 1).tolist()
+        found = {f"recall_at_{k}": self._recall(rows, k) for k in (K, FURTHER)}
+        return found | {"unseen_at_10": self._recall(unseen, K, first)}
+
+    def _recall(self, found: list[list[int]], k: int, first: int = 0) -> float:
+        shares = []
+        for near, rows, own in zip(self._near[first], found, self.asked, strict=True):
+            shares.append(len(set(near) & set([row for row in rows if row != own][:k])) / K)
+        return round(float(np.mean(shares)), 4)
 
 
 def milliseconds(searches: list[Search], queries: Floats) -> list[float]:

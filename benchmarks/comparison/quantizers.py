@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import faiss
 import numpy as np
 from measures import Clock, Fitted, Floats, Maker, Rows, Search
@@ -10,21 +13,35 @@ import embits
 from embits.search import asymmetric_top_k, top_k
 
 
-def embits_maker(n_bits: int) -> Maker:
+CODERS: dict[str, dict[str, Any]] = {
+    "NearLossless": {},
+    "Neural": {},
+    "Neural long": {"effort": "long"},
+    "Neural long float": {"effort": "long", "prefer": "float"},
+}
+
+
+def embits_maker(name: str, n_bits: int, seed: int) -> Maker:
+    """One of CODERS. `among` searches the unseen rows alone: a second look has a shortlist."""
+
     def make(sample: Floats, X: Floats) -> Fitted:
         clock = Clock()
-        coder = embits.NearLossless(n_bits).fit(sample)
+        of = getattr(embits, name.split()[0])
+        coder = of(n_bits, random_state=seed, **CODERS[name]).fit(sample)
         fit_s = clock.lap()
         codes = coder.encode(X)
         encode_us = 1e6 * clock.lap() / len(X)
         bits = embits.BinaryVectors(None, codes, coder)
 
-        def by(metric: str) -> Search:
-            return lambda queries, k: bits.search(queries, k, metric=metric, threads=1).rows
+        def by(metric: str, first: int = 0) -> Search:
+            rows = bits.subset(np.arange(len(bits)) >= first) if first else bits
+            return lambda queries, k: rows.search(queries, k, metric=metric, threads=1).rows + first
 
-        ways = {"Hamming": by("hamming"), "float query": by("asymmetric"), "decoded": by("decoded")}
+        metrics = {"Hamming": "hamming", "float query": "asymmetric", "decoded": "decoded"}
+        ways = {way: by(metric) for way, metric in metrics.items()}
+        among = {way: partial(by, metric) for way, metric in metrics.items()}
         shared = sum(part.nbytes for part in coder.state().values())
-        return Fitted(ways, n_bits / 8, shared, fit_s, encode_us)
+        return Fitted(ways, n_bits / 8, shared, fit_s, encode_us, among)
 
     return make
 

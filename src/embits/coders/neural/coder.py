@@ -76,11 +76,11 @@ class Preference(NamedTuple):
 
 
 PREFERENCES = {
-    "balanced": Preference(Setting(1.2, 1.5), Setting(1.3, 0.4), 0.3),
+    "balanced": Preference(Setting(1.2, 1.5), Setting(1.3, 0.3), 0.3),
     "float": Preference(Setting(1.0, 0.3), Setting(1.0, 0.3), 0.3),
     "hamming": Preference(Setting(1.0, 3.0), Setting(1.6, 1.0), 1.0),
 }
-SIMILARITY_HOLD, SIMILARITY_RANKING = 1.0, 1.0  # ... for the target "similarity"
+SIMILARITY_HOLD, SIMILARITY_RANKING = 4.0, 1.0  # times ρ of narrow codes; for target "similarity"
 LATER_RATE = 0.5  # of the learning rate, after the first turn
 ENOUGH_ROWS, LEAST_EPOCHS = 16_384, 10  # with more rows, epochs are fewer
 LEAST_TOGETHER = 4000  # rows: fewer are learned by heart by an encoder with a hidden layer
@@ -271,7 +271,7 @@ class Neural(NearLossless):
         training = _Training(effort, backend(self._place), rng, train, held_out, progress)
         preference, is_whitened = PREFERENCES[self.prefer], len(self.whitening_) > 0
         if is_whitened:
-            narrow = Setting(1.0, min(preference.narrow.hold, SIMILARITY_HOLD))
+            narrow = Setting(1.0, SIMILARITY_HOLD * preference.narrow.hold)
             preference = preference._replace(narrow=narrow, ranking=SIMILARITY_RANKING)
         widest = effort.widest[is_whitened] * unit.shape[1]
         searched = training.run(preference, widest, thresholds, decoder)
