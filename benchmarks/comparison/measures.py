@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +37,7 @@ class Fitted(NamedTuple):
     shared: int
     fit_s: float
     encode_us: float
-    among: dict[str, Callable[[int], Search]] = {}
+    among: Mapping[str, Callable[[int], Search]] = MappingProxyType({})
 
 
 Maker = Callable[[Floats, Floats], Fitted]  # rows to fit on, rows to hold

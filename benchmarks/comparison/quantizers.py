@@ -12,7 +12,6 @@ from measures import Clock, Fitted, Floats, Maker, Rows, Search
 import embits
 from embits.search import asymmetric_top_k, top_k
 
-
 CODERS: dict[str, dict[str, Any]] = {
     "NearLossless": {},
     "Neural": {},

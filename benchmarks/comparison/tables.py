@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import re
+import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 import embits
 
@@ -19,9 +24,12 @@ NAMES = {
 MAX_NAMED = 9  # rows of a machine that are named one by one
 PACKAGES = ("numpy", "faiss-cpu", "scann", "turbovec", "rabitqlib", "usearch")
 METHOD = (
-    "Fitted on half of the rows, asked with 1,000 rows of the other half; one seed. Fits and "
-    "encoding are in seconds and microseconds of processor time, on one or two threads. Fits of "
-    "several methods shared a machine, so their times are rough.",
+    "Fitted on half of the rows, asked with 1,000 rows of the other half; U is recall@10 among the "
+    "rows of the other half alone. Rows of embits are means of the seeds they name, others have "
+    "one. Fits and encoding are in seconds and microseconds of processor time, on one or two "
+    "threads. Fits of several methods shared a machine, so their times are rough.",
+    "FAISS RQ, LSQ and PRQ score by the inner product with the decompressed row, and, as "
+    '"cosine", by its cosine, which needs the length of each decompressed row.',
     "Queries are timed one at a time on one thread, medians. Times of embits include encoding the "
     "query.",
     "EDEN is an implementation of this benchmark and is searched as floats, so it is not timed. "
@@ -29,6 +37,7 @@ METHOD = (
 )
 COLUMNS = [  # key, heading, format
     ("recall_at_10", "recall@10", ".3f"),
+    ("unseen_at_10", "U", ".3f"),
     ("recall_at_40", "recall@40", ".3f"),
     ("ndcg_at_10", "nDCG@10", ".3f"),
     ("fit_s", "fit, s", ",.1f"),
@@ -43,8 +52,26 @@ def about() -> list[str]:
     versions = [f"{name} {found}" for name in PACKAGES if (found := installed_version(name))]
     return [
         f"{processor()}, {embits.search.simd()} kernels in embits",
-        ", ".join([f"Python {platform.python_version()}", *versions]),
+        ", ".join(
+            [
+                f"Python {platform.python_version()}",
+                f"embits {embits.__version__} ({commit()})",
+                *versions,
+            ]
+        ),
     ]
+
+
+def commit() -> str:
+    """The commit that is measured, with a + if files were changed since."""
+    command = ("git", "describe", "--always", "--exclude=*", "--dirty=+")
+    found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+    return found.stdout.strip() or "no commit"
+
+
+def checksum(X: NDArray[np.float32]) -> str:
+    """The first digits of the SHA-256 of the rows."""
+    return hashlib.sha256(np.ascontiguousarray(X)).hexdigest()[:16]
 
 
 def processor() -> str:
@@ -78,12 +105,30 @@ def merge(parts: Path, out: Path) -> None:
     for part in found:
         of = {"vectors": part["vectors"], "dims": part["dims"], "rows": []}
         sets.setdefault(part["set"], of)["rows"] += part["rows"]
+        if "input" in part:
+            sets[part["set"]]["input"] = part["input"]
     for result in sets.values():
+        result["rows"] = mean_of_seeds(result["rows"])
         result["rows"].sort(key=lambda row: (row["bytes"], row["recall_at_10"]))
     lines = [*machines(found), *METHOD]
     whole = {"about": lines, "sets": {name: sets[name] for name in ordered(sets)}}
     (out / "comparison.json").write_text(json.dumps(whole, indent=1) + "\n")
     (out / "comparison.md").write_text(page(whole))
+
+
+def mean_of_seeds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row a method, with the number of its seeds where it has several."""
+    by_method: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_method.setdefault(row["method"], []).append(row)
+    means = []
+    for method, runs in by_method.items():
+        mean = {"method": method}
+        for key in dict.fromkeys(key for run in runs for key in run if key != "method"):
+            values = [run[key] for run in runs if key in run]
+            mean[key] = round(sum(values) / len(values), 4) if len(values) > 1 else values[0]
+        means.append(mean | ({"seeds": len(runs)} if len(runs) > 1 else {}))
+    return means
 
 
 def machines(found: list[dict[str, Any]]) -> list[str]:
@@ -101,7 +146,7 @@ def fitted_methods(parts: list[dict[str, Any]]) -> list[str]:
     rows = [(row["method"], part["set"]) for part in parts for row in part["rows"]]
     if len(rows) <= MAX_NAMED:
         return [f"{method} of {NAMES.get(of, of)}" for method, of in rows]
-    size = r"( [\d.]+( bit)?)?(, (float.*|Ham.*|dec.*))?$"
+    size = r"( [\d.]+( bit)?)?(, (float.*|Ham.*|dec.*|cos.*))?$"
     return sorted({re.sub(size, "", method) for method, _ in rows})
 
 
@@ -126,7 +171,9 @@ def summary(sets: dict[str, dict[str, Any]]) -> list[str]:
     for name, result in sets.items():
         for row in result["rows"]:
             method, recall = row["method"], f"{row['recall_at_10']:.3f}"
-            if sized := re.match(r"(embits|FAISS \w*Q|ScaNN) [\d.]+(?! bit)(.*)", method):
+            if sized := re.match(
+                r"(NearLossless|Neural[a-z ]*|FAISS \w*Q|ScaNN) [\d.]+(?! bit)(.*)", method
+            ):
                 by_size.setdefault((row["bytes"], "".join(sized.groups())), {})[name] = recall
             else:
                 by_bits.setdefault(method, {})[name] = f"{recall} ({row['bytes']:g} bytes)"
