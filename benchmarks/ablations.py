@@ -31,6 +31,7 @@ import embits
 from embits.coders.near_lossless import bit_search
 from embits.coders.neural import coder as neural
 from neural import QUERIES, recall
+from provenance import provenance
 from unseen_rows import sentences
 
 DEFAULT = neural.EFFORTS["default"]
@@ -50,6 +51,7 @@ def main() -> None:
                 runs.setdefault(name, []).append(scores)
                 if options.json:
                     line = {"part": name, "bits": n_bits, "seed": seed, **scores}
+                    line["about"] = provenance([seed], sentences=X)
                     with options.json.open("a") as file:
                         print(json.dumps(line), file=file)
         for name, of in runs.items():

@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 import embits
+from provenance import provenance
 
 K = 10
 TURNS = 20
@@ -461,6 +462,7 @@ def curves(arguments):
             found[-1]["recall"] = round(float(reached[at]), 4)
             print(json.dumps(found[-1]), flush=True)
     stored = {"title": f"{len(X):,} vectors of {X.shape[1]} floats", "curves": found}
+    stored["about"] = provenance([arguments.seed], vectors=arguments.vectors)
     if arguments.write:
         path = Path(__file__).parent / "results/cells.json"
         path.write_text(json.dumps(stored, indent=1) + "\n")

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.search import MultiIndex, asymmetric_top_k, top_k
+from provenance import processor
 from search_tools import (
     Bench,
     OldBuild,
@@ -42,7 +43,6 @@ from search_tools import (
     many,
     noisy,
     on,
-    processor,
     project,
     word_floats,
     write,

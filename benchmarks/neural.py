@@ -26,6 +26,7 @@ import numpy as np
 import embits
 from embits import _core
 from embits.evaluation import evaluate_retrieval, read_retrieval
+from provenance import provenance
 from unseen_rows import DATA, nearest, sentences, unit
 
 QUERIES = 1000
@@ -64,8 +65,9 @@ def main():
                 runs.append(run)
                 if options.json:
                     about = {"what": options.what, "method": method, "bits": n_bits, "seed": seed}
+                    line = about | run | {"about": provenance([seed])}
                     with options.json.open("a") as file:
-                        print(json.dumps(about | run), file=file)
+                        print(json.dumps(line), file=file)
             mean = {name: np.mean([run[name] for run in runs]) for name in runs[0]}
             shown = "  ".join(f"{name} {value:.3f}" for name, value in mean.items())
             print(f"{options.what} {n_bits} bits {method}: {shown}", flush=True)

@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 
 import embits
 from embits.search import duplicates, pairs_within, within
-from search_tools import HEADER, Bench, busy, processor, word_floats
+from provenance import processor
+from search_tools import HEADER, Bench, busy, word_floats
 
 DISTANCE = 3
 NOISE = 0.1  # of a copy, in standard deviations

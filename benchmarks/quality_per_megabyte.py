@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import platform
 import re
 import tempfile
 import time
@@ -40,6 +39,7 @@ from embits.evaluation import BitSpace, DataFolder, FloatSpace, Lookup
 from embits.evaluation.data import Pairs
 from embits.evaluation.spaces import Space
 from pair_scores import Scorer
+from provenance import provenance
 
 # Not measured: the weights are on the Hugging Face Hub. `model.safetensors` and `tokenizer.json`.
 HUB = "https://huggingface.co/minishlab"
@@ -185,14 +185,6 @@ def numbers(text: str) -> list[int]:
     return [int(each) for each in text.split(",")]
 
 
-def about(datasets: Mapping[str, Pairs]) -> Row:
-    return {
-        "pairs": {name: len(pairs) for name, pairs in datasets.items()},
-        "versions": f"embits {embits.__version__}, NumPy {np.__version__}, "
-        f"Python {platform.python_version()}, {platform.machine()}",
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -212,7 +204,8 @@ def main() -> None:
     datasets = DataFolder.at(arguments.data).similarity()
     widths = {"near-lossless": arguments.bits, "neural": arguments.neural}
     options = Options(arguments.cuts, widths, arguments.target)
-    result: Row = {"about": about(datasets), "published": PUBLISHED, "sources": {}}
+    pairs = {name: len(of) for name, of in datasets.items()}
+    result: Row = {"pairs": pairs, "published": PUBLISHED, "sources": {}}
     if arguments.out and arguments.out.exists():
         result["sources"] = json.loads(arguments.out.read_text())["sources"]
     with tempfile.TemporaryDirectory() as temporary:
@@ -221,7 +214,9 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         stored = result["sources"].get(name, {}).get("rows", []) if arguments.embits_only else []
         others = [row for row in stored if not row["method"].startswith("embits")]
-        result["sources"][name] = measure(Path(path), datasets, options, folder, others)
+        measured = measure(Path(path), datasets, options, folder, others)
+        about = provenance([0], vectors=Path(path))
+        result["sources"][name] = {"about": about, **measured}
     if arguments.out:
         arguments.out.write_text(compact(result))
 

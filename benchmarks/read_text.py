@@ -23,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from embits.readers import read_vectors
+from provenance import provenance
 
 
 def main() -> None:
@@ -42,7 +43,8 @@ def main() -> None:
         facts = compare(path, arguments.runs)
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)
-        (arguments.out / "read_text.json").write_text(json.dumps(facts, indent=1) + "\n")
+        stored = facts | {"about": provenance()}
+        (arguments.out / "read_text.json").write_text(json.dumps(stored, indent=1) + "\n")
 
 
 def read_with_embits(path: Path) -> tuple[int, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from provenance import provenance
 
 Run = Callable[[], object]
 
@@ -204,17 +204,6 @@ def many(floats: NDArray[np.float32], n: int, n_bits: int) -> NDArray[np.uint8]:
     return rng.permutation(codes)
 
 
-def processor() -> str:
-    info = Path("/proc/cpuinfo")
-    fields = dict(
-        (part.strip() for part in line.split(":", 1))
-        for line in (info.read_text().splitlines() if info.is_file() else [])
-        if ":" in line
-    )
-    name = fields.get("model name", platform.processor() or platform.machine())
-    return f"{name}, family {fields.get('cpu family', '?')} model {fields.get('model', '?')}"
-
-
 def busy() -> str:
     """The load of the last minute: above the number of cores, two threads cannot be twice one."""
     return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
@@ -225,5 +214,9 @@ def write(bench: Bench, about: Sequence[str], folder: Path) -> None:
     lines = ["# Search, measured", "", *(f"- {line}" for line in about), "", HEADER]
     lines += [str(row) for row in bench.rows]
     (folder / "hamming_search.md").write_text("\n".join(lines) + "\n")
-    report = {"about": list(about), "rows": [asdict(row) for row in bench.rows]}
+    report = {
+        "about": list(about),
+        "provenance": provenance(),
+        "rows": [asdict(row) for row in bench.rows],
+    }
     (folder / "hamming_search.json").write_text(json.dumps(report, indent=1) + "\n")

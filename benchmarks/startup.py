@@ -22,6 +22,7 @@ from pathlib import Path
 
 import embits
 from embits.cli.demo import glove
+from provenance import provenance
 
 
 def median(measure: Callable[[], float], runs: int = 15) -> float:
@@ -63,7 +64,8 @@ def main() -> None:
         facts = report(path)
     if arguments.out:
         arguments.out.mkdir(parents=True, exist_ok=True)
-        (arguments.out / "startup.json").write_text(json.dumps(facts, indent=1) + "\n")
+        stored = facts | {"about": provenance()}
+        (arguments.out / "startup.json").write_text(json.dumps(stored, indent=1) + "\n")
 
 
 def report(path: Path) -> dict[str, float]:

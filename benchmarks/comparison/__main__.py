@@ -25,11 +25,15 @@ import argparse
 import importlib.util
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+sys.path.append(str(Path(__file__).parents[1]))  # of provenance.py
+
 from measures import Maker, Scifact, Unseen, milliseconds
 from packages import (
     faiss_maker,
@@ -39,7 +43,9 @@ from packages import (
     usearch_maker,
 )
 from quantizers import CODERS, eden_maker, embits_maker, sign_maker
-from tables import about, checksum, has_results, merge
+from tables import about, has_results, merge
+
+from provenance import checksum
 
 SIZES = (8, 16, 32, 64, 128)  # bytes
 TO_TIME = 1000  # rows of a fit whose queries are timed

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import platform
 import re
-import subprocess
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-import embits
+from provenance import provenance
 
 NAMES = {
     "minilm": "MiniLM sentences",
@@ -22,7 +15,6 @@ NAMES = {
     "gnews": "GoogleNews words",
 }
 MAX_NAMED = 9  # rows of a machine that are named one by one
-PACKAGES = ("numpy", "faiss-cpu", "scann", "turbovec", "rabitqlib", "usearch")
 METHOD = (
     "Fitted on half of the rows, asked with 1,000 rows of the other half; U is recall@10 among the "
     "rows of the other half alone. Rows of embits are means of the seeds they name, others have "
@@ -48,49 +40,13 @@ COLUMNS = [  # key, heading, format
 
 
 def about() -> list[str]:
-    """The machine and the versions of the packages."""
-    versions = [f"{name} {found}" for name in PACKAGES if (found := installed_version(name))]
+    """The machine, and the versions of the packages."""
+    found = provenance()
+    versions = [f"{name} {number}" for name, number in found["packages"].items()]
     return [
-        f"{processor()}, {embits.search.simd()} kernels in embits",
-        ", ".join(
-            [
-                f"Python {platform.python_version()}",
-                f"embits {embits.__version__} ({commit()})",
-                *versions,
-            ]
-        ),
+        found["processor"],
+        f"embits {found['embits']} ({found['commit']}), {', '.join(versions)}",
     ]
-
-
-def commit() -> str:
-    """The commit that is measured, with a + if files were changed since."""
-    command = ("git", "describe", "--always", "--exclude=*", "--dirty=+")
-    found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
-    return found.stdout.strip() or "no commit"
-
-
-def checksum(X: NDArray[np.float32]) -> str:
-    """The first digits of the SHA-256 of the rows."""
-    return hashlib.sha256(np.ascontiguousarray(X)).hexdigest()[:16]
-
-
-def processor() -> str:
-    """The processor's name, family and model where the system gives them."""
-    fields = {}
-    if Path("/proc/cpuinfo").exists():
-        for line in Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines():
-            key, _, value = line.partition(":")
-            fields[key.strip()] = value.strip()
-    if "model name" not in fields:
-        return platform.machine()
-    return f"{fields['model name']}, family {fields['cpu family']} model {fields['model']}"
-
-
-def installed_version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def has_results(part: Path) -> bool:
