@@ -1,14 +1,15 @@
 """Recall, size and time of quantizers, on rows that none of them was fitted on.
 
-    python benchmarks/comparison measure PARTS NAME=MATRIX.npy ... [--scifact NAME=FOLDER]
-    python benchmarks/comparison time PARTS NAME=MATRIX.npy
+    python benchmarks/comparison measure PARTS NAME=VECTORS ... [--scifact NAME=FOLDER]
+    python benchmarks/comparison time PARTS NAME=VECTORS
     python benchmarks/comparison merge PARTS OUT
 
-Each MATRIX is (n, dims) floats compared by cosine. Every method is fitted on half of the rows,
-encodes all of them, and is asked with 1,000 rows of the other half: recall@10 is the share of the
-true ten nearest that it finds, recall@40 the share of those ten among its first forty, and U is
-recall@10 among the rows of the other half alone. --scifact adds nDCG@10 of 300 claims among 5,183
-abstracts (fitted on the abstracts) to one set. Fits and encoding are in processor time.
+VECTORS is a file that embits reads, or a folder of .npy files; rows are compared by cosine. Every
+method is fitted on half of the rows, encodes all of them, and is asked with 1,000 rows of the other
+half: recall@10 is the share of the true ten nearest that it finds, recall@40 the share of those ten
+among its first forty, and U is recall@10 among the rows of the other half alone. --scifact adds
+nDCG@10 of 300 claims among 5,183 abstracts (fitted on the abstracts) to one set. Fits and encoding
+are in processor time.
 
 `measure` writes a file for each method into the folder PARTS; --seed measures the coders of embits
 with another seed, and the tables have the mean of all seeds. Processes started with the same
@@ -34,7 +35,7 @@ import numpy as np
 
 sys.path.append(str(Path(__file__).parents[1]))  # of provenance.py
 
-from measures import Maker, Scifact, Unseen, milliseconds
+from measures import Floats, Maker, Scifact, Unseen, milliseconds
 from packages import (
     faiss_maker,
     rabitqlib_maker,
@@ -45,6 +46,7 @@ from packages import (
 from quantizers import CODERS, eden_maker, embits_maker, sign_maker
 from tables import about, has_results, merge
 
+import embits
 from provenance import checksum
 
 SIZES = (8, 16, 32, 64, 128)  # bytes
@@ -69,7 +71,7 @@ def main() -> None:
     measurer, timer, merger = (verbs.add_parser(name) for name in ("measure", "time", "merge"))
     for verb in (measurer, timer):
         verb.add_argument("parts", type=Path)
-        verb.add_argument("matrices", nargs="+", metavar="NAME=MATRIX.npy")
+        verb.add_argument("matrices", nargs="+", metavar="NAME=VECTORS")
         verb.add_argument("--scifact", default="", metavar="NAME=FOLDER")
         verb.add_argument("--methods", default="", help="a regular expression")
         verb.add_argument("--seed", type=int, default=0, help="of the coders of embits")
@@ -121,7 +123,7 @@ def jobs(arguments: argparse.Namespace) -> list[Job]:
     found = []
     for argument in arguments.matrices:
         name, _, path = argument.partition("=")
-        rows = Unseen(np.load(path))
+        rows = Unseen(matrix(Path(path)))
         of, _, folder = arguments.scifact.partition("=")
         scifact = Scifact(Path(folder)) if of == name else None
         for place, (method, make) in enumerate(makers(rows.X.shape[1], arguments.seed)):
@@ -130,6 +132,12 @@ def jobs(arguments: argparse.Namespace) -> list[Job]:
                 part = arguments.parts / f"{name}.{method.replace(' ', '-')}{seed}.json"
                 found.append((place, Job(part, method, make, rows, scifact)))
     return [job for _, job in sorted(found, key=lambda pair: pair[0])]
+
+
+def matrix(path: Path) -> Floats:
+    """The vectors of a file, or of all .npy files of a folder."""
+    files = sorted(path.glob("*.npy")) if path.is_dir() else [path]
+    return np.concatenate([np.asarray(embits.read_vectors(file).matrix) for file in files])
 
 
 def claim(part: Path) -> bool:
