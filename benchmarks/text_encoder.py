@@ -1,14 +1,18 @@
 """Text encoders: score against megabytes, beside floats, int8 and PQ of the same table; and speed.
 
     python benchmarks/text_encoder.py quality wordllama            # or the folder of a static model
+    python benchmarks/text_encoder.py answers wordllama MODEL ...  # floats and codes, with BM25
     python benchmarks/text_encoder.py speed encoder.safetensors --model2vec FOLDER
 
 Data is read from $EMBITS_DATA (default ../shared/data). Accuracy is that of the ten nearest
 training texts; nDCG@10 is on SciFact. All tables have the same tokens, pooled in the same way.
+`answers` fits the token codes and the codes of texts as `embits index` does, and adds the MiniLM
+vectors of the data.
 """
 
 import csv
 import gzip
+import itertools
 import json
 import os
 import time
@@ -20,12 +24,14 @@ import numpy as np
 import embits
 from embits.arrays import unit_rows
 from embits.rows import Lengths
+from embits.text.answers import search_texts
 from embits.text.sources import read_static
 from embits.text.table import Table
 from embits.text.tokenizer import pack_tokenizer
 from embits.text.tokens import TokenizerTokens
 
 DATA = Path(os.environ.get("EMBITS_DATA", "../shared/data"))
+WIDTHS = (64, 128, 256, 512)
 
 
 def labelled(name):
@@ -150,6 +156,64 @@ def quality(source, widths, seed):
             f"| {found:.3f} |",
             flush=True,
         )
+
+
+class Given:
+    """An encoder whose vectors are known."""
+
+    def __init__(self, texts, vectors):
+        self.vectors = dict(zip(texts, vectors, strict=True))
+
+    def encode(self, texts):
+        return np.stack([self.vectors[text] for text in texts])
+
+
+def vectors_of_scifact(sources, seed):
+    """Each encoder's name, and its vectors of the texts and of the questions."""
+    corpus, questions, _ = scifact()
+    for source in sources:
+        encoder = embits.TextEncoder(source, 256, random_state=seed).fit(corpus)
+        yield (
+            f"{Path(source).name}, 256 bits a token",
+            encoder.encode(corpus),
+            encoder.encode(questions),
+        )
+    folder = DATA / "retrieval" / "scifact"
+    yield "MiniLM", *(unit_rows(np.load(folder / f"{of}.npy")) for of in ("corpus", "queries"))
+
+
+@main.command()
+@click.argument("sources", nargs=-1)
+@click.option("--seeds", default=3)
+def answers(sources, seeds):
+    """nDCG@10 on SciFact of every encoder, width and way to search."""
+    corpus, questions, relevance = scifact()
+    texts = {"text": np.array(corpus, dtype=object)}
+    ways = ("code", "float query", "with BM25")
+    print(f"| vectors | codes | {' | '.join(ways)} |\n|---|---|---:|---:|---:|")
+
+    def graded(found):
+        scores = np.zeros(relevance.shape)
+        np.put_along_axis(
+            scores, found.rows, 1 / (1 + np.arange(found.rows.shape[1]))[None], axis=1
+        )
+        return ndcg(scores, relevance)
+
+    for name, X, Q in vectors_of_scifact(sources, 0):
+        print(f"| {name} | floats | – | {ndcg(Q @ X.T, relevance):.3f} | – |", flush=True)
+        for kind, n_bits in itertools.product((embits.NearLossless, embits.Neural), WIDTHS):
+            runs = []
+            for seed in range(seeds if kind is embits.NearLossless else 1):
+                coder = kind(n_bits, random_state=seed).fit(X)
+                bits = embits.BinaryVectors(None, coder.encode(X), coder, columns=texts)
+                found = [
+                    bits.search(coder.encode(Q), 10),
+                    bits.search(Q, 10, metric="asymmetric"),
+                    search_texts(bits, Given(questions, Q), questions, 10, hybrid=True),
+                ]
+                runs.append([graded(each) for each in found])
+            cells = " | ".join(f"{each:.3f}" for each in np.mean(runs, axis=0))
+            print(f"| {name} | {kind.__name__}, {n_bits} bits | {cells} |", flush=True)
 
 
 @main.command()
