@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.golden.make_v3 import TEXTS
 from tests.support import damage, damaged_collections, reader_corpus
 from tests.support.answers import answers
 
@@ -35,6 +36,16 @@ def fuzz_file(data: bytes) -> None:
     for verify in (True, False):
         with contextlib.suppress(embits.FormatError):
             answers(embits.load(_PATH, verify=verify), _PATH)
+
+
+def fuzz_encoder(data: bytes) -> None:
+    """Open the file of a text encoder and encode texts: vectors, or one of our errors."""
+    _PATH.write_bytes(data)
+    for verify in (True, False):
+        with contextlib.suppress(
+            embits.FormatError, embits.InputError, embits.errors.NotFittedError
+        ):
+            embits.TextEncoder.load(_PATH, verify=verify).encode(TEXTS)
 
 
 def fuzz_collection(data: bytes) -> None:
@@ -63,6 +74,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "file": fuzz_file,
     "blocks": fuzz_file,
     "version1": fuzz_file,
+    "version3": fuzz_file,
+    "encoder": fuzz_encoder,
     "collection": fuzz_collection,
     "text": fuzz_reader,
     "word2vec": fuzz_reader,
@@ -85,6 +98,10 @@ def corpus(name: str) -> list[bytes]:
             return [damage.golden(each) for each in damage.SEVERAL_BLOCKS]
         case "version1":
             return [damage.golden(f"v1-{method}") for method in ("lsh-100", "paper-64", "sign-12")]
+        case "version3":
+            return [damage.golden(each) for each in damage.OF_0_3]
+        case "encoder":
+            return [damage.golden(f"v3-encoder-{kind}") for kind in ("tokens", "net", "words")]
         case "collection":
             good = damaged_collections.good(Path(_FOLDER.name, "good"))
             return [damaged_collections.pack(files) for files in good]
@@ -101,7 +118,7 @@ def mutated(name: str, data: bytes, rng: random.Random) -> bytes:
     if name == "collection":
         change = rng.choice((damaged_collections.damaged, damaged_collections.hostile))
         return damaged_collections.pack(change(damaged_collections.unpack(data), rng))
-    if TARGETS[name] is fuzz_file:
+    if TARGETS[name] in (fuzz_file, fuzz_encoder):
         with contextlib.suppress(Exception):  # what is no file any more gets blind damage
             return damage.hostile(data, rng)
     return rng.choice((damage.blind, damage.numbers))(data or b"0", rng)

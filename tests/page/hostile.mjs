@@ -29,6 +29,19 @@ function askAll(bytes) {
     bits.words.startingWith(key.slice(0, 3), 5).forEach(isRow);
   }
   for (let row = 0; row < bits.length; row++) assert.equal(typeof bits.words.at(row), "string");
+  // A header may claim 2³¹ dimensions; a vector of so many is no question that anybody asks.
+  const vector = new Float32Array(Math.min(bits.dims, 4096)).map((_, i) => Math.sin(i));
+  const options = [{}, { metric: "asymmetric" }, { metric: "dot" }, { recall: 0.5 }, { metric: "asymmetric", recall: 0.9 }];
+  for (const each of vector.length === bits.dims ? options : []) {
+    try {
+      for (const { row, distance, score } of bits.search(vector, { k: 5, ...each })) {
+        isRow(row);
+        assert.ok(!Number.isNaN(distance ?? score), `value ${distance ?? score}`);
+      }
+    } catch (error) {
+      if (!/searched by codes only|needs lengths/.test(error.message)) throw error;
+    }
+  }
   for (const key of [...KEYS, 0, bits.length - 1]) {
     if (key === -1) continue;
     try {

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 const site = new URL("../../src/embits/page/site/", import.meta.url);
 const golden = new URL("../golden/", import.meta.url);
-const { open, UnknownWordError } = await import(new URL("embits.js", site));
+const { open, openTextEncoder, UnknownWordError } = await import(new URL("embits.js", site));
 const { simdRoom } = await import(new URL("simd.js", site));
 const { nearSpellings } = await import(new URL("spelling.js", site));
 
@@ -90,6 +90,31 @@ for (const [name, facts] of Object.entries(version2)) {
         rest,
       );
     }
+  });
+}
+
+const near = (found, expected) => {
+  assert.equal(found.length, expected.length);
+  found.forEach((value, i) => assert.ok(Math.abs(value - expected[i]) < 2e-4, `${value} in place of ${expected[i]}`));
+};
+const version3 = JSON.parse(readFileSync(new URL("v3.json", golden), "utf8"));
+
+for (const [name, facts] of Object.entries(version3).filter(([name, { codes }]) => codes && /^v3/.test(name))) {
+  test(`${name} holds what Python found in it`, async () => {
+    const bits = open(read(name));
+    await bits.verify();
+    assert.deepEqual(facts.ids, facts.ids.map((_, row) => bits.words.at(row)));
+    assert.equal(facts.ids.map((id) => Buffer.from(bits.code(id)).toString("hex")).join(""), facts.codes);
+    const ends = [facts.ids[0], facts.ids.at(-1)];
+    if (!name.includes("similarity")) ends.forEach((id, i) => near(bits.decode(id), facts.floats[i]));
+  });
+}
+
+for (const [name, facts] of Object.entries(version3).filter(([, { vectors }]) => vectors)) {
+  test(`${name} gives the vectors that it gave in Python`, async () => {
+    const encoder = await openTextEncoder(read(name));
+    const texts = ["the music of a river", "Boats, lakes; GUITARS", "日本 xylophone", ""];
+    texts.forEach((text, i) => near(encoder.encode(text), facts.vectors[i]));
   });
 }
 

@@ -5,6 +5,7 @@ The files may be damaged or hostile: see `tests.support.damage`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Iterator
@@ -27,7 +28,7 @@ def answers(bits: Bits, path: Path) -> str:
         FormatError: The file is damaged. No other exception may be raised.
     """
     digest = hashlib.sha256()
-    questions: list[Callable[[Bits], Iterator[Any]]] = [_words, _codes, _lookups]
+    questions: list[Callable[[Bits], Iterator[Any]]] = [_words, _codes, _columns, _lookups]
     for found in [*_facts(bits, path), *(found for ask in questions for found in ask(bits))]:
         digest.update(found.tobytes() if isinstance(found, np.ndarray) else repr(found).encode())
     return digest.hexdigest()
@@ -61,6 +62,17 @@ def _codes(bits: Bits) -> Iterator[Any]:
         first, last = _first_and_last(bits)
         yield bits.similarity(first, last)
         yield bits.most_similar(first, topn=5, exclude=bits.select(rows=[0]))
+
+
+def _columns(bits: Bits) -> Iterator[Any]:
+    """Columns, lengths and cells, where there are some."""
+    with contextlib.suppress(embits.InputError):  # whole numbers from 2⁶³ on are none of Arrow's
+        yield bits.get(rows=np.arange(min(len(bits), 3)))
+    if len(bits) and bits.byte_counts().cells:
+        queries = _cut(bits, bits.codes[:2])
+        yield from (*bits.search(queries, 3, probes=2), *bits.search(queries, 3, recall=0.7))
+    if "lengths" in bits.columns and not bits.coder.is_left_out:
+        yield from bits.search(np.linspace(-1, 1, bits.dims, dtype="f4"), 3, metric="dot")
 
 
 def _cut(bits: Bits, codes: Any) -> Any:

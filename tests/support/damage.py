@@ -25,6 +25,9 @@ NO_CHECKSUM = "0" * 64
 # Golden files: words of several blocks, with and without an order, and ids of other kinds.
 SEVERAL_BLOCKS = ["v2-words", "v2-sorted", "v2-slim", "v2-shuffled-numbers", "v2-uuids"]
 
+# ... and what 0.3 added: a net with a layer of its encoder, whitening, lengths, columns and cells.
+OF_0_3 = ["v3-layer", "v3-similarity", "v3-lengths", "v3-columns", "v3-cells"]
+
 
 def small(method: str, *, n_bits: int = 13, words: bool = True, subwords: bool = True) -> Any:
     """A few words of a method, fast to make; with everything that a file can hold."""

@@ -24,7 +24,7 @@ from tests.support import damage
 from tests.support.answers import answers
 
 Files = dict[str, bytes]
-GOLDEN = Path(__file__).parents[1] / "golden" / "collection-v1"
+GOLDEN = Path(__file__).parents[1] / "golden"
 VALUES: list[Any] = [
     *damage.ODD, "x", "numbers", "given", "../c", MANIFEST, CODER, "a.parquet", "0" * 64,
     "piece-00000000.safetensors", "part-0.parquet", "id", [[]] * 100,
@@ -32,11 +32,11 @@ VALUES: list[Any] = [
 
 
 def good(folder: Path) -> list[Files]:
-    """A collection of words, one of numbers and one of Parquet files; and the golden one."""
+    """A collection of words, one of numbers and one of Parquet files; and the golden ones."""
     return [
         *(_grown(folder / str(i), given=given) for i, given in enumerate((True, False))),
         _parquet(folder / "parquet"),
-        read(GOLDEN),
+        *(read(GOLDEN / name) for name in ("collection-v1", "collection-v2", "notes-v2")),
     ]
 
 
@@ -173,6 +173,9 @@ def _lie_in_file(files: Files, body: dict[str, Any], rng: random.Random) -> None
         if piece["file"] == name and "header" in piece:
             length = int.from_bytes(content[:8], "little")
             piece["header"] = hashlib.sha256(content[8 : 8 + length]).hexdigest()
+        columns = piece.get("columns")
+        if columns and columns["file"] == name:
+            columns["sha256"] = hashlib.sha256(content).hexdigest()
         removed = piece.get("removed")
         if removed and removed["file"] == name:
             removed["sha256"] = hashlib.sha256(content).hexdigest()
@@ -210,6 +213,7 @@ def use(folder: Path, *, verify: bool) -> bool:
         assert len(bits.words) == len(bits) == len(list(bits.words))
         assert np.asarray(bits.codes).shape == (len(bits), bits.coder.n_bytes_)
         answers(bits, folder)
+        _ask(bits)
         bits.merged()
     except embits.FormatError as error:
         if "\n" in str(error):
@@ -226,6 +230,17 @@ def use(folder: Path, *, verify: bool) -> bool:
             assert left[MANIFEST] == before[MANIFEST]
             assert not lost
     return True
+
+
+def _ask(bits: embits.Collection) -> None:
+    """Filters by columns, kept vectors and texts, where there are some."""
+    rows = np.eye(2, bits.dims)
+    if "floats" in bits.columns and not bits.coder.is_left_out:
+        bits.search(rows, 2, rescore=4)
+    with contextlib.suppress(embits.InputError):  # there are no such columns or no texts
+        bits.search(bits.codes[:1], 2, where={"year": (2010, None)})
+    with contextlib.suppress(embits.InputError):
+        bits.search_texts(["boats", "日本"], 2).column("text")
 
 
 def _add(collection: embits.Collection) -> None:

@@ -23,7 +23,7 @@ LONGEST_S = 1.0
 MOST_BYTES = 2_000_000
 
 MADE = [f"{method}-{kind}" for method in METHODS for kind in ("words", "rows")]
-FILES = [*MADE, *damage.SEVERAL_BLOCKS]
+FILES = [*MADE, *damage.SEVERAL_BLOCKS, *damage.OF_0_3]
 
 
 @pytest.fixture(scope="module", params=FILES)

@@ -73,6 +73,35 @@ def test_the_coder_has_the_checksum_that_the_documentation_gives():
     assert digest.hexdigest() == manifest["coder"]
 
 
+@pytest.mark.parametrize("change", ["add", "compact", "refit"])
+def test_a_collection_of_0_3_can_be_changed_and_keeps_its_columns(change, tmp_path):
+    pytest.importorskip("pyarrow")
+    shutil.copytree(GOLDEN.parent / "collection-v2", tmp_path / "c")
+    collection = embits.open_collection(tmp_path / "c")
+    before, years = collection.ids().tolist(), collection.get(collection.ids())["year"]
+    match change:
+        case "add":
+            collection.add(np.ones((1, 12)), ["last"], columns={"year": [1]})
+            collection.remove(["last"])
+        case "compact":
+            collection.compact()
+        case _:
+            collection.refit(coder=embits.ITQ(n_bits=24))
+    opened = embits.load(tmp_path / "c", verify=True)
+    assert opened.ids().tolist() == before
+    assert opened.get(opened.ids())["year"] == years
+    assert opened.search(opened.codes[3], k=1).distances.tolist() == [0]
+
+
+def test_texts_of_0_3_can_be_added_to(tmp_path):
+    pytest.importorskip("tokenizers")
+    shutil.copytree(GOLDEN.parent / "notes-v2", tmp_path / "notes")
+    notes = embits.open_collection(tmp_path / "notes")
+    notes.add(notes.text_encoder.encode(["the boat"]), ["new"], columns={"text": ["the boat"]})
+    found = embits.load(tmp_path / "notes", verify=True).search_texts("boats", 1)
+    assert found.column("text").tolist() == ["the boat"]
+
+
 def test_folders_of_version_0_1_open_and_can_be_changed(tmp_path):
     """As a job on Ray wrote them: Parquet files, listed without checksums."""
     pytest.importorskip("pyarrow")

@@ -1,6 +1,7 @@
 """Hostile files in JavaScript: embits.js answers or throws FormatError, as Python does.
 
-The files are of version 2, with words of several blocks and with ids of other kinds.
+The files are of version 2, with words of several blocks and with ids of other kinds, and those of
+0.3: a net, whitening, lengths, columns and cells.
 """
 
 import json
@@ -16,7 +17,7 @@ MUTANTS = 60  # of each file and way to damage it
 pytestmark = needs_node
 
 
-@pytest.fixture(scope="module", params=damage.SEVERAL_BLOCKS)
+@pytest.fixture(scope="module", params=[*damage.SEVERAL_BLOCKS, *damage.OF_0_3])
 def mutants(request, tmp_path_factory):
     """A folder of damaged files, and the whole one."""
     folder = tmp_path_factory.mktemp(request.param)

@@ -104,8 +104,11 @@ class Cells:
     @cached_property
     def places(self) -> NDArray[np.uint32]:
         """Where the code of each row is stored."""
-        places = np.empty(len(self.order), np.uint32)
-        places[self.order] = np.arange(len(self.order), dtype=np.uint32)
+        n = len(self.order)
+        places = np.full(n, n, np.uint32)
+        places[self.order] = np.arange(n, dtype=np.uint32)
+        if (places == n).any():
+            raise FormatError("damaged: the order of the rows")
         return places
 
     @property

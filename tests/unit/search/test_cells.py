@@ -375,6 +375,9 @@ def test_damaged_cells_are_refused(bits, tmp_path):
     for tensors in when_verified:  # they answer, perhaps wrongly, but never crash
         store.write(path, replace(contents, tensors=tensors))
         embits.load(path).search(bits.codes[:5], recall=0.9)
+    store.write(path, replace(contents, tensors=when_verified[1]))  # a row is there twice
+    with pytest.raises(FormatError, match="the order of the rows"):
+        embits.load(path).decode()
 
 
 def test_the_command_line_makes_cells_and_searches_them(tmp_path, X, plain):
