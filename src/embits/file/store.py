@@ -257,6 +257,7 @@ def _header(contents: Contents, tensors: Mapping[str, Tensor], checksums: String
     """The header's bytes, padded so that the tensors start on a 64-byte boundary."""
     more = "lengths", "floats", WHITENING
     has_more = any(name in more or name.startswith((COLUMN, TEXT)) for name in tensors)
+    has_more |= any(tensor.dtype == np.int8 for tensor in tensors.values())  # 0.2: "damaged"
     version = VERSION_WITH_MORE if has_more else contents.version
     if any(name.startswith(CELLS) for name in tensors):
         version = VERSION_WITH_CELLS
