@@ -205,7 +205,7 @@ def number_keys(text: Bytes, ends: NDArray[Any]) -> tuple[Numbers, NDArray[np.bo
 def rows_from(first: int, n: int, numbers: NDArray[np.uint64]) -> Rows:
     """The rows of numbers, if n of them count up from `first`; -1 for others."""
     rows = numbers - np.uint64(first)  # below the first, this is a very large number
-    return np.where(rows < n, rows, -1).astype(np.int64)
+    return np.where(rows < n, rows.astype(np.int64), -1)
 
 
 def bounds(ends: NDArray[Any]) -> tuple[Rows, Rows]:
