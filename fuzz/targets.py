@@ -1,4 +1,4 @@
-"""What the fuzzer calls: files and collections of codes, and each reader of floats.
+"""What the fuzzer calls: files and collections of codes, and each reader of floats and texts.
 
 A target takes bytes and returns; whatever it raises is a finding.
 """
@@ -6,16 +6,20 @@ A target takes bytes and returns; whatever it raises is a finding.
 from __future__ import annotations
 
 import contextlib
+import gzip
+import json
 import os
 import random
 import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tests.golden.make_v3 import TEXTS
 from tests.support import damage, damaged_collections, reader_corpus
 from tests.support.answers import answers
+from tests.support.static_models import write_model
 
 import embits
 import embits.readers.arrays
@@ -24,6 +28,8 @@ import embits.readers.json_file
 import embits.readers.parquet
 import embits.readers.text
 from embits.coders import METHODS
+from embits.evaluation import data as evaluation
+from embits.text.passages import read_passages
 
 REFUSED = (embits.ReadError, embits.InputError, embits.errors.MissingExtraError)
 _FOLDER = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
@@ -65,6 +71,36 @@ def fuzz_reader(data: bytes) -> None:
             assert len(embits.read_vectors(_PATH, on_bad=on_bad)) > 0  # type: ignore[arg-type]
 
 
+def fuzz_static(data: bytes) -> None:
+    """Make a text encoder of the folder of a static model: it encodes texts, or is refused."""
+    folder = _PATH.with_name("static")
+    damaged_collections.write(damaged_collections.unpack(data), folder)
+    with contextlib.suppress(*REFUSED, embits.FormatError):
+        made = embits.TextEncoder.from_static(folder, 16, method="lsh", cache=False)
+        assert made.encode(TEXTS).shape == (len(TEXTS), made.n_features_out_)
+
+
+def fuzz_passages(data: bytes) -> None:
+    """Read texts as JSON lines, CSV, packed JSON lines and plain text."""
+    for name in ("a.jsonl", "a.csv", "a.tsv", "a.jsonl.gz", "a.md"):
+        path = _PATH.with_name(name)
+        path.write_bytes(data)
+        with contextlib.suppress(*REFUSED):
+            assert all(isinstance(each.indexed, str) for each in read_passages([path]))
+
+
+def fuzz_evaluation(data: bytes) -> None:
+    """Read what evaluations are made of: pairs, questions, classes, judgements, a corpus."""
+    _PATH.write_bytes(data)
+    _PATH.with_name("corpus.jsonl").write_bytes(data)
+    for read in (evaluation.read_pairs, evaluation.read_questions, evaluation.read_labelled,
+                 evaluation.read_qrels):  # fmt: skip
+        with contextlib.suppress(*REFUSED):
+            assert len(read(_PATH)) > 0
+    with contextlib.suppress(*REFUSED):
+        assert len(evaluation.read_embeddings(_PATH.parent, "corpus")) > 0
+
+
 def _reader(magic: bytes) -> Callable[[bytes], None]:
     """The reader of one format: with its first bytes in place, none is spent on finding them."""
     return lambda data: fuzz_reader(magic + data[len(magic) :])
@@ -86,7 +122,20 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "json": _reader(b"{"),
     "parquet": _reader(b"PAR1"),
     "archives": fuzz_reader,
+    "static": fuzz_static,
+    "passages": fuzz_passages,
+    "evaluation": fuzz_evaluation,
 }
+
+_JSONL = """{"id": "a", "title": "Music", "text": "a song", "year": 2020, "tags": ["x", null]}
+{"_id": 7, "text": "Z\\u00fcrich, 日本", "share": 0.5, "more": {"a": [1]}, "is": true}
+"""
+_CSV = 'id,title,text,year,share\na,M,"a ""song""\nof",2020,0.5\nb,,Zürich,,-1e+3\n'
+_EVALUATED = ["tiger\tcat\t7.35\nbook,paper,7\n", "word1;word2;score\na;b;1.5\n",
+              ": family\nboy girl brother sister\n", '"1","A title","The text"\n"2","B","C"\n',
+              "query-id\tcorpus-id\tscore\nq1\td1\t1\n", "q1 0 d1 2\n",
+              '{"_id": "d1", "embedding": [0.5, 1e-3, -2]}\n{"id": 2, "vector": [1, 2, 3]}\n'
+             ]  # fmt: skip
 
 
 def corpus(name: str) -> list[bytes]:
@@ -105,6 +154,16 @@ def corpus(name: str) -> list[bytes]:
         case "collection":
             good = damaged_collections.good(Path(_FOLDER.name, "good"))
             return [damaged_collections.pack(files) for files in good]
+        case "static":
+            folders = [Path(_FOLDER.name, f"static{i}") for i in range(2)]
+            for i, folder in enumerate(folders):
+                write_model(folder, shared=i > 0, weights=i > 0, dims=4)
+            return [damaged_collections.pack(damaged_collections.read(each)) for each in folders]
+        case "passages":
+            texts = [_JSONL.encode(), _CSV.encode(), _CSV.replace(",", "\t").encode()]
+            return [*texts, gzip.compress(texts[0], mtime=0)]
+        case "evaluation":
+            return [text.encode() for text in _EVALUATED]
     return reader_corpus.FORMATS[name]
 
 
@@ -113,11 +172,29 @@ def _saved(method: str, words: bool) -> bytes:
     return _PATH.read_bytes()
 
 
+def _damaged_model(files: damaged_collections.Files, rng: random.Random) -> Any:
+    """A static model with a value of its tokenizer or of its table's header that lies."""
+    name = rng.choice(list(files))
+    with contextlib.suppress(Exception):  # what is no file any more gets blind damage
+        if name.endswith(".json"):
+            body = json.loads(files[name])
+            damaged_collections._lie_in_manifest(body, rng)
+            return {**files, name: json.dumps(body).encode()}
+        if rng.random() < 0.7:
+            header, rest = damage.parts(files[name])
+            damaged_collections._lie_in_manifest(header, rng)
+            text = json.dumps(header).encode()
+            return {**files, name: len(text).to_bytes(8, "little") + text + rest}
+    return damaged_collections.damaged(files, rng)
+
+
 def mutated(name: str, data: bytes, rng: random.Random) -> bytes:
     """Damage that knows the format: in files of codes, with checksums that fit."""
     if name == "collection":
         change = rng.choice((damaged_collections.damaged, damaged_collections.hostile))
         return damaged_collections.pack(change(damaged_collections.unpack(data), rng))
+    if name == "static":
+        return damaged_collections.pack(_damaged_model(damaged_collections.unpack(data), rng))
     if TARGETS[name] in (fuzz_file, fuzz_encoder):
         with contextlib.suppress(Exception):  # what is no file any more gets blind damage
             return damage.hostile(data, rng)

@@ -225,7 +225,7 @@ class Stream:
         self._n_read += len(chunk)
         if self._n_read > largest_inside(self._file.tell()):
             found = f"an archive that unpacks to over {_MAX_RATIO} times its size"
-            raise self._source.read_error(found, "vectors (unpack it first if it is right)")
+            raise self._source.read_error(found, "less (unpack it first if it is right)")
         return chunk
 
 

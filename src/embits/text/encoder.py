@@ -122,7 +122,7 @@ class TextEncoder(Estimator):
 
         Raises:
             InputError: There is no such folder, or its tokenizer does not fit its table.
-            ReadError: A file of the model is damaged.
+            ReadError, FormatError: A file of the model is damaged.
         """
         encoder = cls(source, n_bits, **params)
         return encoder._open_static(read_static(source), cache, progress)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import re
@@ -11,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from embits.checks import open_regular
 from embits.errors import InputError, ReadError
+from embits.readers.source import Source, Stream
 
 SUFFIXES = ".jsonl", ".ndjson", ".csv", ".tsv", ".txt", ".md"
 WORDS, OVERLAP = 256, 32
@@ -167,12 +166,10 @@ def _plain(value: Any) -> Any:
 
 
 def _decoded(path: Path) -> str:
-    with open_regular(path, error=ReadError) as file:
-        content = file.read()
-    try:
-        content = gzip.decompress(content) if path.suffix == ".gz" else content
-    except (OSError, EOFError, ValueError) as error:
-        raise ReadError(f"{path}: damaged: {error}") from None
+    source = Source(path)
+    source.check_regular()
+    with Stream(source) as stream:  # unpacks .gz, up to 100 times its size
+        content = b"".join(stream.chunks())
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

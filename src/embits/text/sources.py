@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from reprlib import repr as shortened
@@ -109,7 +110,7 @@ def _model(table: Path, tokenizer: Path, config: dict[str, Any]) -> StaticModel:
         raise ReadError(f"{table}: {error}") from None
     settings = _json(tokenizer)
     rows, weights = tensors.get("mapping"), tensors.get("weights")
-    n = len(vectors) if rows is None else len(rows)
+    n = len(vectors) if rows is None else rows.size
     if rows is not None and (
         rows.ndim != 1 or rows.dtype.kind not in "iu" or not n
         or rows.min() < 0 or rows.max() >= len(vectors)
@@ -130,12 +131,10 @@ def _unknown(settings: dict[str, Any]) -> int | None:
     model = model if isinstance(model, dict) else {}
     if "unk_id" in model:  # Unigram
         return model["unk_id"] if type(model["unk_id"]) is int else None
-    vocab, token = model.get("vocab"), model.get("unk_token")
-    if token is None or not isinstance(vocab, dict):
-        return None
-    added = settings.get("added_tokens") or []
-    numbers = {each["content"]: each["id"] for each in added} | vocab
-    return numbers.get(token)
+    with suppress(TypeError, LookupError):  # what is damaged is refused by the tokenizer
+        added = {each["content"]: each["id"] for each in settings.get("added_tokens") or []}
+        return {**added, **model["vocab"]}[model["unk_token"]]  # type: ignore[no-any-return]
+    return None
 
 
 def _read_tensors(path: Path) -> dict[str, NDArray[Any]]:
@@ -155,7 +154,7 @@ def _read_tensors(path: Path) -> dict[str, NDArray[Any]]:
                 dtype = np.dtype(_DTYPES[entry["dtype"]])
                 flat = np.frombuffer(data[start:stop].tobytes(), dtype)
                 tensors[name] = flat.reshape(entry["shape"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ReadError(f"{path}: not a safetensors file, or damaged") from None
     return tensors
 

@@ -71,7 +71,11 @@ class TokenizerTokens:
 
     def of(self, texts: Sequence[str]) -> Batch:
         """The tokens of texts, without special and unknown ones."""
-        found = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        tokenizer = self._tokenizer
+        try:
+            found = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        except Exception as error:  # noqa: BLE001 - as above
+            raise FormatError(f"the tokenizer is damaged: {error!s:.200}") from None
         batch = _batch([each.ids for each in found])
         if self.unknown is None:
             return batch

@@ -177,6 +177,41 @@ def test_a_damaged_folder_is_refused(tmp_path, name, content):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("change", [
+    lambda settings: settings.update(added_tokens=1),
+    lambda settings: settings.update(added_tokens=[{"id": 0}]),
+    lambda settings: settings["model"].update(unk_token=[]),
+    lambda settings: settings["model"].update(unk_token="absent"),
+    lambda settings: settings["model"].update(vocab=None),
+])  # fmt: skip
+def test_a_tokenizer_that_lies_is_refused_when_it_is_opened_or_used(tmp_path, change):
+    write_model(tmp_path)
+    settings = json.loads((tmp_path / "tokenizer.json").read_text())
+    change(settings)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(settings))
+    with pytest.raises(EmbitsError) as caught:
+        from_static(tmp_path).encode(TEXTS)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("change", [
+    lambda header: header["embeddings"].update(data_offsets=[float("inf"), 0]),
+    lambda header: header["embeddings"].update(shape=[10**30, 0]),
+    lambda header: header.update(
+        mapping={"dtype": "I64", "shape": [], "data_offsets": [0, 8]}
+    ),
+])  # fmt: skip
+def test_the_header_of_a_table_that_lies_is_refused(tmp_path, change):
+    write_model(tmp_path)
+    path = tmp_path / "model.safetensors"
+    header, data = damage.parts(path.read_bytes())
+    change(header)
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    with pytest.raises(EmbitsError):
+        from_static(tmp_path)
+
+
 def test_mapping_and_weights_that_do_not_fit_are_refused(tmp_path):
     tensors = write_model(tmp_path, shared=True, weights=True)
     for name, bad in (("mapping", tensors["mapping"] + 99), ("weights", -tensors["weights"])):
