@@ -15,12 +15,10 @@ FORBIDDEN_MODULES = {
     "runpy", "yaml", "imp",
 }  # fmt: skip
 FORBIDDEN_METHODS = {"extract", "extractall", "read_pickle", "to_pickle", "system", "popen"}
-# Imports by a name that is computed: each looks the name up in a table of ours first. The only
-# exception is `compare --coder MODULE:CLASS`: the user names a module of their own to be run.
+# Imports by a name that is computed: each looks the name up in a table of ours first.
 DYNAMIC_IMPORTS = {
     "_lazy.py": ["import_module(home)"],
     "cli/__init__.py": ["importlib.import_module(f'embits.cli.{SHARED.get(cmd_name, cmd_name)}')"],
-    "cli/evaluate.py": ["importlib.import_module(module)"],
     "integrations/__init__.py": [
         "importlib.import_module(f'{__name__}.{module}')",
         "importlib.import_module(name)",  # of `package`, whose callers are checked as well

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import math
 import os
 import sys
@@ -18,7 +17,7 @@ from click.core import ParameterSource
 
 from embits.cli import options
 from embits.cli.output import print_json, say, show, status_line, table
-from embits.coders import METHODS, register_coder
+from embits.coders import METHODS
 from embits.collection import load
 from embits.errors import InputError
 from embits.evaluation.compare import ALL_ROWS, BITS, Comparison, Evaluator
@@ -225,29 +224,9 @@ def evaluate(
     table([*rows, *measured], indent="")
 
 
-def _coders(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Register coders MODULE:CLASS, so that --methods takes their names. Returns them by name."""
-    found = {}
-    sys.path.insert(0, "")  # as `python -m` does: modules of the current folder
-    try:
-        for value in values:
-            module, _colon, name = value.partition(":")
-            coder = register_coder(getattr(importlib.import_module(module), name))
-            found[coder.method] = value
-    except (ImportError, AttributeError, ValueError) as error:
-        raise click.BadParameter(f"{value!r}: expected MODULE:CLASS ({error})") from None
-    finally:
-        sys.path.remove("")
-    return found
-
-
 @click.command()
 @click.argument("vectors", type=options.FILE)
 @options.widths_option(default=",".join(map(str, BITS)), help="Bits per code.")
-@click.option(
-    "--coder", "coders", multiple=True, callback=_coders, is_eager=True, metavar="MODULE:CLASS",
-    help="A coder of your own, which is compared as well. May be repeated.",
-)  # fmt: skip
 @click.option(
     "--methods", default="all", callback=_names_of(METHODS), metavar="METHOD,...",
     help="The coders.",
@@ -270,7 +249,6 @@ def _coders(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> d
 def compare(
     vectors: Path,
     bits: list[int],
-    coders: dict[str, str],
     methods: tuple[str, ...],
     seeds: list[int],
     params: dict[str, Any],
@@ -313,8 +291,8 @@ def compare(
             status(text)
 
         comparison = Comparison(
-            floats, report, folder, bits, dict.fromkeys([*methods, *coders]), tasks, seeds, vectors,
-            told, fit_rows=fit_rows, n_resamples=bootstrap, params=params,
+            floats, report, folder, bits, methods, tasks, seeds, vectors, told,
+            fit_rows=fit_rows, n_resamples=bootstrap, params=params,
         )  # fmt: skip
         try:
             entries = comparison.run(overwrite=force)
@@ -356,7 +334,6 @@ def _recorded_command(comparison: Comparison) -> str:
         "methods": list(dict.fromkeys(method for method, _ in plan)),
         "tasks": comparison.evaluator.tasks,
         "fit_rows": given["fit_rows"] and (comparison.settings["fit_rows"] or "all"),
-        "coders": list(given["coders"].values()),
         "params": [f"{name}={value}" for name, value in given["params"].items()],
         "data": "DATA" if comparison.evaluator.data else None,
     }  # fmt: skip

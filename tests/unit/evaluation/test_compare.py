@@ -2,7 +2,6 @@
 
 import csv
 import hashlib
-import inspect
 import json
 import os
 import shutil
@@ -432,25 +431,23 @@ def test_a_report_has_the_command_that_makes_it_again(tmp_path):
         assert "--skip-bad" not in page
 
 
-def test_compare_takes_coders_and_parameters_and_records_every_option(tmp_path, vectors):
-    source = inspect.getsource(Mine).replace('"mine"', '"yours"')
-    (tmp_path / "coders.py").write_text(f"import embits\nimport numpy as np\n\n\n{source}")
+def test_compare_takes_parameters_and_records_every_option(tmp_path, vectors):
     np.save(tmp_path / "v.npy", vectors.matrix)
     (tmp_path / "words.txt").write_text("\n".join(vectors.words))
-    command = ["compare", "v.npy", "--coder", "coders:Mine", "--methods", "itq", "--bits", "24",
-               "--param", "iterations=2", "--param", "sign=-1", "--tasks", "neighbors",
+    command = ["compare", "v.npy", "--methods", "itq,lsh", "--bits", "24",
+               "--param", "iterations=2", "--tasks", "neighbors",
                "--bootstrap", "20", "--limit", "500", "--words", "words.txt", "--skip-bad",
                "--fit-rows", "all", "--seeds", "3", "--latex", "--report",
                "r", "--json"]  # fmt: skip
     done = run(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "skipped" not in done.stderr, done.stderr
-    _, itq, mine = json.loads(done.stdout)
-    assert (itq["params"]["iterations"], mine["method"], mine["params"]["sign"]) == (2, "yours", -1)
+    _, itq, lsh = json.loads(done.stdout)
+    assert (itq["params"]["iterations"], lsh["method"]) == (2, "lsh")
     settings = json.loads((tmp_path / "r/results.json").read_text())["settings"]
     recorded = settings["command"]
-    for option in ("--coder coders:Mine", "--methods itq,yours", "--bits 24", "--seeds 3",
-                   "--param iterations=2", "--param sign=-1", "--tasks neighbors", "--latex",
+    for option in ("--methods itq,lsh", "--bits 24", "--seeds 3",
+                   "--param iterations=2", "--tasks neighbors", "--latex",
                    "--bootstrap 20", "--limit 500", "--words words.txt", "--skip-bad",
                    "--fit-rows all", "--report DIR"):  # fmt: skip
         assert option in recorded
@@ -459,6 +456,3 @@ def test_compare_takes_coders_and_parameters_and_records_every_option(tmp_path, 
     assert done.returncode == 0, done.stderr
     settings = json.loads((tmp_path / "n/results.json").read_text())["settings"]
     assert settings["command"].endswith("--no-ids")
-    done = run(*command[:2], "--coder", "nowhere:Mine", "--report", "x", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "MODULE:CLASS" in done.stderr
