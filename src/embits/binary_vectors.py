@@ -30,18 +30,8 @@ from embits.ids.vocabulary import PieceWords, Vocabulary
 from embits.originals import Originals, rescored
 from embits.pretrained import Pretrained
 from embits.rows import FLOATS, LENGTHS, Lengths, Rows, check_parts, joined, slim_rows, taken
-from embits.search import results
+from embits.search import filters, results
 from embits.search.cells import arranged, measured, train, wanted_cells
-from embits.search.filters import (
-    Filters,
-    Selection,
-    check_state,
-    found_rows,
-    one_of,
-    parse_filters,
-    parsed,
-    select,
-)
 from embits.search.metrics import METRICS, Prepared, float_vectors, metric_of
 from embits.search.pieces import CodePieces
 from embits.search.rescoring import looked, rescore_bits, wanted_look, wanted_shortlist
@@ -382,7 +372,7 @@ class BinaryVectors(WordMethods, Pretrained):
             empty = np.empty((*np.shape(queries)[:-1], 0), np.int32)
             return self._named(DistanceResult(empty, empty.astype(np.int64)))
         queries = self._queries(queries)
-        filters = self._filters(queries.shape[:-1], where, exclude, rows)
+        allowed = self._filters(queries.shape[:-1], where, exclude, rows)
         how: Any = {"threads": threads, "recall": recall, "probes": probes}
         look = wanted_look(self.coder, chosen, second_look, wanted_rows(k, len(self)))
         size = wanted_shortlist(k, len(self), rescore, oversample, floats is not None)
@@ -392,7 +382,7 @@ class BinaryVectors(WordMethods, Pretrained):
             originals = self.columns.get(FLOATS)
         if size is not None and originals is not None:
             queries = float_vectors(queries)
-            how |= {"metric": metric, "device": device, "where": filters, "second_look": look}
+            how |= {"metric": metric, "device": device, "where": allowed, "second_look": look}
             found = self.search(queries, size, **how)
             dot = chosen.needs_lengths
             finer = rescored(self, originals, queries, found.rows, k, dot=dot)
@@ -402,7 +392,7 @@ class BinaryVectors(WordMethods, Pretrained):
                 raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give rescore")
             prepared = chosen.prepare(self.coder, queries)
             how["lengths"] = self._stored_lengths if chosen.needs_lengths else None
-            result = self._top_k(prepared, look or k, device, filters, **how)
+            result = self._top_k(prepared, look or k, device, allowed, **how)
             rows_read = result.rows_read
         else:
             if not chosen.is_cosine:
@@ -410,7 +400,7 @@ class BinaryVectors(WordMethods, Pretrained):
                 raise InputError(f"rescore needs a finer score: {finer_score}")
             weights, offsets = chosen.prepare(self.coder, queries)
             coarse = METRICS["hamming"].prepare(self.coder, queries)
-            result = self._top_k(coarse, min(max(size, look), len(self)), device, filters, **how)
+            result = self._top_k(coarse, min(max(size, look), len(self)), device, allowed, **how)
             rows_read = result.rows_read
             best = rescore_bits(self.codes, weights, result.rows, look or k)
             result = ScoreResult(best.scores + offsets, best.rows)
@@ -425,7 +415,7 @@ class BinaryVectors(WordMethods, Pretrained):
         return found
 
     def _top_k(
-        self, prepared: Prepared, k: int, device: str, where: Filters, **how: Any
+        self, prepared: Prepared, k: int, device: str, where: filters.Filters, **how: Any
     ) -> DistanceResult | ScoreResult:
         """`how` is threads, recall, probes and lengths."""
         if device == "cpu":
@@ -456,7 +446,9 @@ class BinaryVectors(WordMethods, Pretrained):
         stored[codes.places(codes.rows.stored(np.arange(len(self))))] = live
         return stored
 
-    def select(self, where: Any = None, exclude: Any = None, *, rows: Any = None) -> Selection:
+    def select(
+        self, where: Any = None, exclude: Any = None, *, rows: Any = None
+    ) -> filters.Selection:
         """Parse a filter once, for many searches: it is then passed as `where` or `exclude`.
 
         The arguments are as in `search`. It is refused once its collection has changed.
@@ -470,19 +462,22 @@ class BinaryVectors(WordMethods, Pretrained):
             <Selection: 1,998 of 2,000 rows>
         """
         where, exclude = self._checked(where, exclude, rows)
-        selection = select(len(self), where, exclude, self._rows_of_ids)
+        selection = filters.select(len(self), where, exclude, self._rows_of_ids)
         if self._state is not None:
             selection = copy(selection)
             selection.state = self._state
         return selection
 
-    def _filters(self, shape: tuple[int, ...], where: Any, exclude: Any, rows: Any) -> Filters:
+    def _filters(
+        self, shape: tuple[int, ...], where: Any, exclude: Any, rows: Any
+    ) -> filters.Filters:
         where, exclude = self._checked(where, exclude, rows)
-        return parse_filters(len(self), shape, where, exclude, self._rows_of_ids)
+        return filters.parse_filters(len(self), shape, where, exclude, self._rows_of_ids)
 
     def _checked(self, where: Any, exclude: Any, rows: Any) -> tuple[Any, Any]:
-        where, exclude = self._of_columns(one_of(where, rows, len(self))), self._of_columns(exclude)
-        check_state(self._state, where=where, exclude=exclude)
+        where = self._of_columns(filters.one_of(where, rows, len(self)))
+        exclude = self._of_columns(exclude)
+        filters.check_state(self._state, where=where, exclude=exclude)
         return where, exclude
 
     def _of_columns(self, where: Any) -> Any:
@@ -500,7 +495,7 @@ class BinaryVectors(WordMethods, Pretrained):
         if ids.dtype.kind in "iu" and isinstance(words, RowNumbers):  # the ids are the rows
             return ids
         are_own = not (isinstance(words, PieceWords) and words.numbered)
-        return found_rows(name, ids, words.find_many(as_words(ids)), numbers=are_own)
+        return filters.found_rows(name, ids, words.find_many(as_words(ids)), numbers=are_own)
 
     def _queries(self, queries: Any) -> NDArray[Any]:
         """Queries as an array: of floats or packed codes as they are, of ids their codes."""
@@ -575,12 +570,12 @@ class BinaryVectors(WordMethods, Pretrained):
             starts = np.zeros(len(np.atleast_2d(queries)) + 1, np.int64)
             return self._named(results.WithinResult(starts, starts[:0], np.empty(0, np.int32)))
         queries = self._queries(queries)
-        filters = self._filters(queries.shape[:-1], where, exclude, rows)
+        allowed = self._filters(queries.shape[:-1], where, exclude, rows)
         prepared = chosen.prepare(self.coder, np.atleast_2d(queries))
         lengths = self._stored_lengths if chosen.needs_lengths else None
         found = prepared_within(
             self.codes, prepared, bound, threads,
-            where=filters, max_results=max_results, lengths=lengths,
+            where=allowed, max_results=max_results, lengths=lengths,
         )  # fmt: skip
         return self._named(found)
 
@@ -745,7 +740,7 @@ class BinaryVectors(WordMethods, Pretrained):
         if array.ndim != 1:
             raise InputError(f"shape {array.shape}, expected a list of ids, or a mask")
         if array.dtype == bool:
-            return parsed("subset", array, len(self)).rows
+            return filters.parsed("subset", array, len(self)).rows
         if array.size and array.dtype.kind not in "UTOiu":
             raise InputError(f"rows are {array.dtype}, expected ids or a mask; or rows=")
         found = self._rows_of_ids("subset", array) if array.size else array

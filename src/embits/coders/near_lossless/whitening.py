@@ -166,8 +166,8 @@ def _gains(variances: Wide, flatten: float) -> Wide:
     return np.asarray(np.maximum(variances, SMALLEST * variances.mean()) ** (-flatten / 2))
 
 
-def _rounded(matrix: Wide, bits: int = PLACES) -> Wide:
-    """Round to `bits` bits of the largest element: LAPACK's last digits depend on threads."""
-    places = bits - int(np.frexp(np.abs(matrix).max(initial=0))[1])
+def _rounded(matrix: Wide) -> Wide:
+    """Round to PLACES bits of the largest element: LAPACK's last digits depend on threads."""
+    places = PLACES - int(np.frexp(np.abs(matrix).max(initial=0))[1])
     rounded: Wide = np.ldexp(np.rint(np.ldexp(matrix, places)), -places)
     return rounded

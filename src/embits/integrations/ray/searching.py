@@ -36,19 +36,9 @@ from embits.integrations.ray.encoding import Vectors
 from embits.remote import is_address
 from embits.rows import LENGTHS, Lengths
 from embits.search import DistanceResult, PairsResult, ScoreResult, WithinResult, WithinScoreResult
+from embits.search import pairs as near
 from embits.search.filters import Filters, check_state, found_rows, one_of, parse_filters
 from embits.search.metrics import Prepared, metric_of
-from embits.search.pairs import (
-    SAMPLE_ROWS,
-    DistinctCodes,
-    Table,
-    best_blocks,
-    hashes,
-    near_pairs,
-    sorted_pairs,
-    tables_of,
-)
-from embits.search.pairs import as_words as code_words
 from embits.search.rescoring import exact_scores, looked, wanted_look
 from embits.search.results import NO_DISTANCE, NO_ROW, NO_SCORE
 from embits.search.scan import prepared_top_k, prepared_within, too_many, wanted_bound
@@ -156,7 +146,7 @@ def pairs_within(
     most = wanted_results(max_results)
     with job.errors():
         found = _pairs(job, distance, most)
-        first, second, distances = result = sorted_pairs(found, len(job), distance, most)
+        first, second, distances = result = near.sorted_pairs(found, len(job), distance, most)
         if target is None:
             return result
         ids = np.split(job.names(np.concatenate([first, second]), by_workers=True), 2)
@@ -526,10 +516,10 @@ def _pairs(job: _Job, distance: int, most: int) -> Iterator[PairsResult]:
     """All pairs, in the order in which workers find them."""
     blocks = np.full((min(len(job), 1), job.coder.n_bytes_), 255, np.uint8)  # whole codes
     if distance and len(job):
-        step = max(len(job) // SAMPLE_ROWS, 1)
-        samples = job.each(lambda span: span.codes[::step])
-        blocks = best_blocks(DistinctCodes(np.concatenate(samples)).codes, distance, len(job))
-    tables = list(tables_of(blocks, distance)) if len(blocks) else []  # none: a scan is faster
+        step = max(len(job) // near.SAMPLE_ROWS, 1)
+        sample = np.concatenate(job.each(lambda span: span.codes[::step]))
+        blocks = near.best_blocks(near.DistinctCodes(sample).codes, distance, len(job))
+    tables = list(near.tables_of(blocks, distance)) if len(blocks) else []  # none: a scan is faster
     # In parts that are small enough for memory, and enough for all workers.
     n_tasks = TASKS_PER_CPU * tasks.n_processors(job.workers)
     n_parts = max(-(-len(job) // MAX_PART_ROWS), -(-n_tasks // max(len(tables), 1)))
@@ -546,20 +536,21 @@ def _pairs(job: _Job, distance: int, most: int) -> Iterator[PairsResult]:
 
 
 def _pairs_of_part(
-    spans: list[Span], table: Table, part: int, of: int, identical: bool, distance: int, most: int
+    spans: list[Span], table: near.Table, part: int, of: int, same: bool, distance: int, most: int
 ) -> PairsResult:
     """The pairs of one part of a table, with those of identical codes. Runs in a worker."""
     some, numbers = [np.empty((0, len(table.agree)), np.uint8)], [np.empty(0, np.int64)]
     for span in spans:
         codes = open_span(span).codes
         # The low bits of a hash depend on few bits of a code.
-        mine = (hashes(code_words(codes), table.agree) >> np.uint64(33)) % np.uint64(of) == part
+        hashes = near.hashes(near.as_words(codes), table.agree) >> np.uint64(33)
+        mine = hashes % np.uint64(of) == part
         some.append(codes[mine])
         numbers.append(span.first + np.flatnonzero(mine))
-    rows, distinct = np.concatenate(numbers), DistinctCodes(np.concatenate(some))
-    near = near_pairs(distinct.codes, distance, 1, tables=[table])
-    blocks = distinct.row_pairs(near, distance, most, identical=identical)
-    first, second, distances = sorted_pairs(blocks, len(rows), distance)
+    rows, distinct = np.concatenate(numbers), near.DistinctCodes(np.concatenate(some))
+    found = near.near_pairs(distinct.codes, distance, 1, tables=[table])
+    blocks = distinct.row_pairs(found, distance, most, identical=same)
+    first, second, distances = near.sorted_pairs(blocks, len(rows), distance)
     return PairsResult(rows[first], rows[second], distances)
 
 
@@ -569,7 +560,7 @@ def _pairs_of_spans(a: Span, b: Span, distance: int, most: int) -> PairsResult:
     if a == b:
         first, second, distances = one_machine.pairs_within(codes, distance, 1, max_results=most)
     else:
-        near = one_machine.within(open_span(b).codes, codes, distance, 1, max_results=most)
-        first = np.repeat(np.arange(len(codes)), np.diff(near.offsets))
-        second, distances = near.rows, near.distances
+        found = one_machine.within(open_span(b).codes, codes, distance, 1, max_results=most)
+        first = np.repeat(np.arange(len(codes)), np.diff(found.offsets))
+        second, distances = found.rows, found.distances
     return PairsResult(first + a.first, second + b.first, distances)
