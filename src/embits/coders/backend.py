@@ -6,7 +6,9 @@ Only functions with one name in NumPy, `array_api_compat.torch` and `array_api_s
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits.arrays import as_float32, to_numpy, torch_device
+from embits.arrays import as_float32, blocks, to_numpy, torch_device
 from embits.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -38,6 +40,15 @@ class Backend:
         if self.xp is np:
             return np.ascontiguousarray(array)
         return self.xp.asarray(array, device=self.device)
+
+    def uniform(self, rng: np.random.Generator) -> Callable[[tuple[int, int]], Any]:
+        """Makes random arrays from 0 to 1 on the device; a GPU draws them, and rng is its seed."""
+        if self.device is None:
+            return lambda shape: self.put(rng.random(shape, dtype=np.float32))
+        torch = import_module("torch")
+        generator = torch.Generator(self.device)
+        generator.manual_seed(int(rng.integers(1 << 63)))
+        return partial(torch.rand, generator=generator, device=self.device)
 
     def get(self, array: Any) -> NDArray[Any]:
         """The array back in host memory."""
@@ -82,8 +93,13 @@ def encode_on(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
     """
     on = backend(device, "encoding")
     xp = on.xp
-    if not coder.is_threshold:  # a search in integers, which only the CPU has
-        return coder.encode(to_numpy(X))
+    size = max(1, BLOCK_ELEMENTS // max(coder.n_bits_, coder.n_features_in_))
+    if not coder.is_threshold:  # a search in integers, which only the CPU has, or under a net
+        X = coder.check_vectors(to_numpy(X))
+        if not hasattr(coder, "encode_rows_on"):
+            return coder.encode(X)
+        parts = [coder.encode_rows_on(on, as_float32(X[rows])) for rows in blocks(len(X), size)]
+        return np.concatenate([np.empty((0, coder.n_bytes_), dtype=np.uint8), *parts])
     weights_there = copy.copy(coder)
     for name in coder.state_shapes:
         array = np.asarray(getattr(coder, name + "_"), dtype=np.float64)
@@ -92,7 +108,6 @@ def encode_on(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
         X = to_numpy(X)
     coder.check_vectors(X[:0])  # its shape and type; its numbers are looked at there
     codes = np.empty((len(X), coder.n_bytes_), dtype=np.uint8)
-    size = max(1, BLOCK_ELEMENTS // max(coder.n_bits_, X.shape[1]))
     for start in range(0, len(X), size):
         block = X[start : start + size]
         if isinstance(block, np.ndarray):
@@ -102,14 +117,14 @@ def encode_on(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
         scores = weights_there.project(xp.astype(there, xp.float64))
         if not xp.all(xp.isfinite(there)):
             coder.check_vectors(X)  # names the row
-        codes[start : start + size] = on.get(_packed(xp, scores))
+        codes[start : start + size] = on.get(packed(xp, scores))
         errors = DEVICE_ERROR * xp.sqrt(xp.mean(scores * scores, axis=1, keepdims=True))
         again = np.flatnonzero(on.get(xp.any(xp.abs(scores) <= errors, axis=1)))
         codes[start + again] = coder.encode(to_numpy(block[again]))
     return codes
 
 
-def _packed(xp: Any, scores: Any) -> Any:
+def packed(xp: Any, scores: Any) -> Any:
     """Bits of scores, eight to a byte, the first highest."""
     bits = xp.astype(scores >= 0, xp.uint8)
     padding = [xp.zeros_like(bits[:, :1])] * (-bits.shape[1] % 8)

@@ -21,6 +21,7 @@ from embits.coders.near_lossless import NearLossless, bit_search, sampling, trai
 from embits.coders.near_lossless.bit_search import Decoder, Searched, Setting, Thresholds, signs
 from embits.coders.near_lossless.encoder import exact_unit
 from embits.coders.near_lossless.whitening import TARGETS, Target
+from embits.coders.neural import device as on_device
 from embits.coders.neural import training as net_training
 from embits.coders.neural.net import Layer, Net, linear_net
 from embits.coders.neural.training import Weights
@@ -98,12 +99,14 @@ class NetSearched(Searched):
     net: Net
     effort: Effort
     layer: Layer | None
+    on: Backend
 
     def encode(self, unit: Floats) -> Codes:
         """Packed codes of unit rows."""
         drawn = pulls(unit, self.W, self.t, self.decoder.D, self.decoder.o, self.layer)
         codes = signs_of(drawn) if self.layer else super().encode(unit)
-        return self.net.search(unit, drawn, codes, self.effort.rounds, self.effort.tries)
+        effort = self.effort.rounds, self.effort.tries
+        return on_device.search(self.on, self.net, unit, drawn, codes, *effort)
 
 
 def pulls(
@@ -232,12 +235,16 @@ class Neural(NearLossless):
 
     def encode_rows(self, X: Floats) -> Codes:
         """Packed codes: of the hidden layer or the linear decoder, searched under the net."""
+        return self.encode_rows_on(Backend(np), X)
+
+    def encode_rows_on(self, on: Backend, X: Floats) -> Codes:
+        """Those codes, searched under the net on the device of a backend."""
         if len(self.search_) == 0:
             return super().encode_rows(X)
         unit, D = self.directions(X), 0.5 * self.decoder_[:, :-1].astype(np.float64)
         drawn = pulls(unit, self.W_, self.t_, D, self.offset_[:-1] + D.sum(axis=0), self.layer)
         codes = signs_of(drawn) if self.layer else super().encode_rows(X)
-        return self.net.search(unit, drawn, codes, *self._looks()[1:])
+        return on_device.search(on, self.net, unit, drawn, codes, *self._looks()[1:])
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -411,7 +418,9 @@ class _Training:
     ) -> NetSearched:
         """The search under a net in bytes; `b` are signs that its activations are measured on."""
         of, net = Searched.at(self._setting, decoder, thresholds), net_training.in_bytes(weights, b)
-        return NetSearched(of.W, of.t, decoder, of.shares, net, self._effort, layer)
+        return NetSearched(
+            of.W, of.t, decoder, of.shares, net, self._effort, layer, self._settings["on"]
+        )
 
 
 def _second_look(searched: NetSearched, shares: list[float], held_out: bit_search.HeldOut) -> int:

@@ -57,6 +57,13 @@ class Net:
         return Net, tuple(getattr(self, field.name) for field in fields(self))
 
     @cached_property
+    def squares(self) -> Floats:
+        """What a flipped bit adds to |y|², by its own weights: (bits,)."""
+        halves = self.M[:, : self.A.shape[1]].astype(np.float64) * self.c[:, None] * (TOP / 2)
+        squares: Floats = (halves * halves).sum(axis=0).astype(np.float32)
+        return squares
+
+    @cached_property
     def _native(self) -> _core.Net:
         hidden, bits = self.A.shape
         rows = -(-hidden // LANE) * LANE
@@ -73,9 +80,7 @@ class Net:
         ]
         pads = [(0, rows - hidden)]
         of_units = [np.pad(each, pads) for each in (self.alpha, self.a, self.beta, self.g)]
-        halves = from_bits.astype(np.float64) * self.c[:, None] * (TOP / 2)
-        squares = (halves * halves).sum(axis=0).astype(np.float32)
-        scales = [*of_units, self.c, self.o, squares]
+        scales = [*of_units, self.c, self.o, self.squares]
         scales = [np.ascontiguousarray(each, np.float32) for each in scales]
         return _core.Net(matrices, scales, hidden)
 
