@@ -1,15 +1,17 @@
 """Neural: the net in integers, its training, the search under it, and the second look."""
 
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import embits
 from embits import Neural, _core
+from embits.coders import backend
 from embits.coders.backend import Backend
 from embits.coders.near_lossless.encoder import exact_unit
-from embits.coders.neural import coder, training
+from embits.coders.neural import coder, device, training
 from embits.coders.neural.net import TOP, Layer, Net
 from embits.errors import FormatError, InputError
 from tests.unit.coders.test_near_lossless import topics
@@ -81,6 +83,22 @@ def energy(net, codes, unit, pulls):
     return -2 * (unit * y).sum(axis=1) / norms - (pulls * signs).sum(axis=1)
 
 
+@pytest.mark.parametrize("shape", [*SHAPES, (64, 384, 128), (256, 2100, 70)])
+@pytest.mark.parametrize("library", ["array_api_strict", "array_api_compat.torch"])
+def test_another_array_library_searches_alike(shape, library):
+    """A GPU flips the same bits; there are sums that float32 does not hold."""
+    on = Backend(pytest.importorskip(library))
+    _, net, codes, _ = drawn(*shape)
+    if shape[1] > 2000:
+        net = replace(net, M=np.where(net.M > 0, np.int8(127), np.int8(-127)))
+    found, unit, pulls = searched(net, codes)
+    unit[1] = net.decode(codes[1:2])[0]
+    pulls[2] = 9
+    found = net.search(unit, pulls, codes, 6, 3)
+    assert np.array_equal(device.search(on, net, unit, pulls, codes, 6, 3), found)
+    assert np.array_equal(device.search(on, net, unit[:0], pulls[:0], codes[:0], 6, 3), codes[:0])
+
+
 @pytest.mark.parametrize("shape", SHAPES[:3])
 def test_a_search_that_tries_all_bits_makes_the_best_flip_of_each_round(shape):
     _, net, codes, _ = drawn(*shape)
@@ -111,7 +129,7 @@ def test_the_gradient_of_the_net_is_that_of_differences():
     weights = training.Weights(*(each.astype(np.float64) for each in weights))
     x, s = rng.normal(size=(5, 6)), signs[:5].astype(np.float64)
     drop = training.Dropped(
-        *(np.float64(each) for each in training.Dropped.draw(5, 12, 10, 0.3, rng))
+        *map(np.float64, training.Dropped.draw(np, 5, 12, 10, 0.3, Backend(np).uniform(rng)))
     )
     _, gradient, by_s = training.loss_and_gradient(np, weights, s, x, drop)
 
@@ -270,6 +288,16 @@ def test_weights_of_another_type_are_refused(documents):
         Neural.from_state(bits.coder.get_params(), state, 24, 48)
 
 
+def test_a_device_gives_the_codes_of_the_cpu(documents, with_layer, monkeypatch):
+    strict = pytest.importorskip("array_api_strict")
+    monkeypatch.setattr(backend, "backend", lambda *_: Backend(strict))
+    for fitted, X in ((documents[1].coder, documents[0]), with_layer):
+        assert np.array_equal(fitted.encode(X[:300], device="cuda"), fitted.encode(X[:300]))
+        assert fitted.encode(X[:0], device="cuda").shape == fitted.encode(X[:0]).shape
+        with pytest.raises(InputError, match="NaN"):
+            fitted.encode(np.full((2, 24), np.nan), device="cuda")
+
+
 def test_few_rows_have_a_linear_net():
     X = topics(60, 24)
     fitted = Neural(n_bits=16).fit(X)
@@ -302,7 +330,7 @@ def test_the_gradient_of_training_together_is_that_of_differences(monkeypatch):
     parts = (*net, *encoder_of(12, 6, 10, rng), np.full(1, 1.5))
     now = [np.float64(part) for part in parts]
     drop = training.Dropped(
-        *(np.float64(each) for each in training.Dropped.draw(7, 12, 10, 0.3, rng))
+        *map(np.float64, training.Dropped.draw(np, 7, 12, 10, 0.3, Backend(np).uniform(rng)))
     )
     factors = np.float64(rng.random((7, 10)) < 0.7) / 0.7
     not_self = -1e4 * np.eye(7)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import blocks
+from embits.arrays import blocks, unit_rows
 from embits.coders.backend import Backend, product
 from embits.coders.near_lossless import training as ranking
 from embits.coders.near_lossless.bit_search import Thresholds
@@ -27,6 +27,7 @@ from embits.coders.neural.net import Net, quantized
 from embits.errors import TrainingError
 
 Floats = NDArray[np.float32]
+Source = Callable[[tuple[int, int]], Any]  # `Backend.uniform`
 
 FLIPPED = 0.05  # of the input bits
 DECAY = 0.02  # of the weights, in AdamW
@@ -88,17 +89,17 @@ class Dropped(NamedTuple):
 
     @classmethod
     def draw(
-        cls, n: int, bits: int, hidden: int, share: float, rng: np.random.Generator
+        cls, xp: Any, n: int, bits: int, hidden: int, share: float, uniform: Source
     ) -> Dropped:
         """At random."""
-        flips = rng.random((n, bits), dtype=np.float32) < FLIPPED
-        factors = (_factors((n, hidden), share, rng) for _ in range(2))
-        return cls(1 - 2 * flips.astype(np.float32), *factors)
+        flips = xp.astype(uniform((n, bits)) < FLIPPED, xp.float32)
+        factors = (_factors(xp, (n, hidden), share, uniform) for _ in range(2))
+        return cls(1 - 2 * flips, *factors)
 
 
-def _factors(shape: tuple[int, int], share: float, rng: np.random.Generator) -> Floats:
+def _factors(xp: Any, shape: tuple[int, int], share: float, uniform: Source) -> Any:
     """0 for a share of units; the others make up for them."""
-    return (rng.random(shape, dtype=np.float32) >= share) * np.float32(1 / (1 - share))
+    return xp.astype(uniform(shape) >= share, xp.float32) * (1 / (1 - share))
 
 
 def forward(xp: Any, weights: Weights, s: Any) -> tuple[Any, Any, Any]:
@@ -164,19 +165,19 @@ def train(
     the usual learning rate, `share` that of the units that are left out in a step. `told` is called
     after each epoch.
     """
-    xp, n = on.xp, len(unit)
+    xp, n, uniform = on.xp, len(unit), on.uniform(rng)
     there, rows, check = on.put(signs), on.put(unit), [on.put(part) for part in held_out]
     now = Weights(*(on.put(np.array(part)) for part in weights))
     adam = Adam(xp, now, Weights(*(rate * each for each in RATES)), DECAY)
     per_epoch = -(-n // BATCH)
     best, best_cosine, since = weights, -2.0, 0
     for epoch in range(epochs):
-        order = rng.permutation(n)
+        order = on.put(rng.permutation(n))
         for batch in range(per_epoch):
             some = order[batch::per_epoch]
-            drawn = Dropped.draw(len(some), signs.shape[1], len(weights.a), share, rng)
-            places, dropped = on.put(some), Dropped(*map(on.put, drawn))
-            s, x = (xp.take(part, places, axis=0) for part in (there, rows))
+            sizes = some.shape[0], signs.shape[1], len(weights.a)
+            dropped = Dropped.draw(xp, *sizes, share, uniform)
+            s, x = (xp.take(part, some, axis=0) for part in (there, rows))
             loss, gradient, _ = loss_and_gradient(xp, now, s, x, dropped)
             adam.step(now, gradient, share_of_rate(epoch * per_epoch + batch, epochs * per_epoch))
         if not math.isfinite(float(loss)):
@@ -214,7 +215,8 @@ def train_together(
     """
     xp, (n, dims), hidden = on.xp, unit.shape, len(weights.a)
     size, scale = min(TOGETHER_BATCH, n), dims**0.5  # with it, one learning rate serves W too
-    near, held = _neighbors(unit), on.put(check * np.float32(scale))
+    rows, held, uniform = on.put(unit), on.put(check * np.float32(scale)), on.uniform(rng)
+    near = _neighbors(on, rows)
     bits, S = len(thresholds.t), rng.normal(size=(hidden, dims)) / scale
     layer = S, np.zeros(hidden), np.zeros((bits, hidden))
     first = (*weights, thresholds.W / scale, thresholds.t, *layer, [math.log(FIRST_SCALE)])
@@ -226,9 +228,9 @@ def train_together(
         order = rng.permutation(n)
         for step in range(per_epoch):
             some = _in_company(order[step * size : (step + 1) * size], near, rng)
-            x, n_some = on.put(_moved(unit, some, near, rng)), len(some)
-            dropped = Dropped(*map(on.put, Dropped.draw(n_some, bits, hidden, share, rng)))
-            factors = on.put(_factors((n_some, hidden), share, rng))
+            x, n_some = _moved(on, rows, some, near, rng), len(some)
+            dropped = Dropped.draw(xp, n_some, bits, hidden, share, uniform)
+            factors = _factors(xp, (n_some, hidden), share, uniform)
             mask = not_self[:n_some, :n_some]
             gradient = _together(xp, now, x, mask, (dropped, factors), ranking_share)
             adam.step(now, gradient, share_of_rate(epoch * per_epoch + step, epochs * per_epoch))
@@ -284,13 +286,15 @@ def _together(
     return [*gradient, *of_encoder, ranking_share * by_log_alpha]
 
 
-def _neighbors(unit: Floats) -> NDArray[np.int64]:
-    """The nearest other rows of each row, (n, NEAREST)."""
-    near = np.empty((len(unit), min(NEAREST, len(unit) - 1)), dtype=np.int64)
-    for rows in blocks(len(unit), 1024):
-        cosines = product(unit[rows], unit.T)
-        cosines[np.arange(len(cosines)), np.arange(len(unit))[rows]] = -2
-        near[rows] = np.argpartition(cosines, -near.shape[1], axis=1)[:, -near.shape[1] :]
+def _neighbors(on: Backend, unit: Any) -> NDArray[np.int64]:
+    """The nearest other rows of each row on the device, (n, NEAREST)."""
+    xp, n = on.xp, unit.shape[0]
+    near = np.empty((n, k := min(NEAREST, n - 1)), dtype=np.int64)
+    for rows in blocks(n, 1024):
+        cosines = product(unit[rows, :], unit.T)
+        cosines[:, rows] -= on.put(3 * np.eye(rows.stop - rows.start, dtype=np.float32))
+        order = np.argpartition(cosines, -k, axis=1) if xp is np else xp.argsort(cosines, axis=1)
+        near[rows] = on.get(order[:, n - k :])
     return near
 
 
@@ -308,12 +312,18 @@ def _in_company(
 
 
 def _moved(
-    unit: Floats, some: NDArray[np.int64], near: NDArray[np.int64], rng: np.random.Generator
-) -> Floats:
-    """Rows of norm 1, most of them moved towards one of their neighbors."""
-    towards = unit[near[some, rng.integers(near.shape[1], size=len(some))]]
+    on: Backend,
+    unit: Any,
+    some: NDArray[np.int64],
+    near: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> Any:
+    """Rows of norm 1 on the device, most of them moved towards one of their neighbors."""
+    towards = near[some, rng.integers(near.shape[1], size=len(some))]
     how_far = FARTHEST * rng.random(len(some)) * (rng.random(len(some)) < MOVED)
-    return exact_unit(unit[some] + how_far[:, None].astype(np.float32) * (towards - unit[some]))
+    x, neighbors = (on.xp.take(unit, on.put(each), axis=0) for each in (some, towards))
+    moved = x + on.put(how_far[:, None].astype(np.float32)) * (neighbors - x)
+    return exact_unit(moved) if on.xp is np else unit_rows(moved)
 
 
 def _cosine(xp: Any, y: Any, x: Any) -> float:
