@@ -89,6 +89,6 @@ FORMATS = (
            is_streamed=False, has_words=True),
     Format("word2vec binary", lambda head: is_word2vec_binary(head.text), Word2VecBlocks,
            has_words=True),
-    Format("JSON", lambda head: is_json(head.text), JsonBlocks, has_words=True),
+    Format("JSON", lambda head: is_json(head.text), JsonBlocks, is_streamed=False, has_words=True),
     Format("text", lambda head: b"\0" not in head.text, TextBlocks, has_words=True),
 )  # fmt: skip
