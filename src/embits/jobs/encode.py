@@ -142,8 +142,8 @@ def binarize_to_file(
     """Binarize a file of vectors of any size into a file of bits.
 
     The result is that of `binarize(read_vectors(vectors)).save(target)`, byte for byte. A file
-    over 64 MiB (but not `.npz`, JSON and fastText `.bin`) is read in blocks, several times, and progress
-    is kept in a folder `.NAME.partial` beside the target: the same call resumes.
+    over 64 MiB (but not `.npz`, JSON and fastText `.bin`) is read in blocks, several times, and
+    progress is kept in a folder `.NAME.partial` beside the target: the same call resumes.
 
     `n_bits`, `method`, `sample`, `lengths`, `cells` and `params` are those of `binarize`; `limit`,
     `words`, `on_bad`, `repeats`, `ids`, `column` and `encoding` are those of `read_vectors`.
