@@ -10,22 +10,16 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, TypeAlias, TypeGuard
+from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 from embits import errors
 from embits.errors import EmbitsError, InputError, MissingExtraError, ReadError, first_line
 
-Ranges: TypeAlias = list[tuple[int, int]]
-# Of an opened file and its size, the bytes that are needed; None for all of them.
-Wanted: TypeAlias = Callable[[IO[bytes], int], Ranges | None]
-
-RANGES_FROM = 8 << 20  # bytes of a file; a smaller one is fetched whole, in one request
-_PIECE = 1 << 20
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # Stores that may hold collections; at other addresses there are only files.
 _STORES = ("s3", "gs", "gcs", "hdfs", "file", "abfs", "abfss", "viewfs")
@@ -63,12 +57,12 @@ def shown(address: str) -> str:
 
 
 class Fetched:
-    """A private copy of a file; with `wanted`, of the bytes that are needed, others being zero.
+    """A private copy of a file.
 
     ReadError: It cannot be fetched, or is cut short; MissingFileError if it is not there.
     """
 
-    def __init__(self, address: str, wanted: Wanted | None = None) -> None:
+    def __init__(self, address: str) -> None:
         self.name = shown(address)
         files, inner = _file_system(address)
         folder = Path(tempfile.mkdtemp(prefix="embits-"))  # which only this user may read
@@ -77,7 +71,7 @@ class Fetched:
         self.path = folder / (name[-100:] or "file")
         try:
             with _one_line(self.name):
-                self._fetch(files, inner, wanted)
+                self._fetch(files, inner)
         except BaseException:  # Ctrl-C too
             self._remove()
             raise
@@ -97,36 +91,16 @@ class Fetched:
             error.args = tuple(str(each).replace(str(self.path), self.name) for each in error.args)
             raise
 
-    def _fetch(self, files: Any, inner: str, wanted: Wanted | None) -> None:
+    def _fetch(self, files: Any, inner: str) -> None:
         info: dict[str, Any] = {}
         with suppress(Exception):  # a server may refuse to tell: `get_file` has the better error
             info = files.info(inner)
         if info.get("type") == "directory":
             raise ReadError(f"{self.name}: found a folder, expected a file")
-        size = info.get("size")
-        if wanted and size and size >= RANGES_FROM and info.get("partial", True):
-            with suppress(Exception):  # no ranges here, or another kind of file: fetch all of it
-                if self._fetch_ranges(files, inner, size, wanted) and files.info(inner) == info:
-                    return
-            self.path.unlink(missing_ok=True)
         files.get_file(inner, str(self.path))
-        found = self.path.stat().st_size
+        size, found = info.get("size"), self.path.stat().st_size
         if size is not None and found != size:
             raise ReadError(f"{self.name}: cut short: {found:,} bytes, expected {size:,}")
-
-    def _fetch_ranges(self, files: Any, inner: str, size: int, wanted: Wanted) -> bool:
-        with files.open(inner, "rb", block_size=_PIECE) as file, self.path.open("xb") as copy:
-            if (ranges := wanted(file, size)) is None:
-                return False
-            copy.truncate(size)  # sparse: what is not needed takes no room
-            for start, stop in ranges:
-                file.seek(start)
-                copy.seek(start)
-                while start < stop and (piece := file.read(min(_PIECE, stop - start))):
-                    start += copy.write(piece)
-                if start < stop:
-                    return False
-        return True
 
 
 def size_at(address: str) -> int:

@@ -6,25 +6,21 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, Unpack
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress
 from embits.errors import InputError, MissingFileError, ReadError
-from embits.readers import source as magic
-from embits.readers.arrays import needed_rows
 from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
 from embits.readers.gensim_models import downloaded, model_name
-from embits.readers.parquet import needed_ranges
 from embits.readers.source import IdColumn, OnBad, Reading, Repeats, Source, Words
 from embits.readers.words import read_words
-from embits.remote import Fetched, Ranges, is_address
+from embits.remote import Fetched, is_address
 from embits.vectors import WordVectors, as_words
 
 __all__ = ["read_rows", "read_vectors", "sample_vectors"]
@@ -106,19 +102,8 @@ def new_source(path: str | os.PathLike[str], **reading: Unpack[Reading]) -> Sour
     source = Source(Path(path) if model is None else downloaded(model), **reading)
     if not is_address(path):
         return source
-    fetched = Fetched(path, partial(_needed, source))
+    fetched = Fetched(path)
     return replace(source, path=fetched.path, fetched=fetched)
-
-
-def _needed(source: Source, file: IO[bytes], size: int) -> Ranges | None:
-    """The bytes of a file at an address that a reader will look at; None for all."""
-    head = file.read(len(magic.NPY))
-    file.seek(0)
-    if head.startswith(magic.PARQUET):
-        return needed_ranges(file, size, source)
-    if head == magic.NPY and source.limit is not None:
-        return needed_rows(file, size, source.limit)
-    return None
 
 
 def _fetched_words(address: str, reading: Reading) -> Sequence[str]:

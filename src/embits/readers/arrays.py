@@ -52,14 +52,6 @@ def map_npy(source: Source, expected: str = "a .npy of numbers") -> NDArray[Any]
     return array
 
 
-def needed_rows(file: IO[bytes], size: int, limit: int) -> list[tuple[int, int]] | None:
-    """The bytes of a .npy that hold its header and its first rows; None for all."""
-    shape, by_columns, dtype = _check_header(file, size)
-    if len(shape) != 2 or by_columns:
-        return None
-    return [(0, file.tell() + min(limit, shape[0]) * shape[1] * dtype.itemsize)]
-
-
 def open_npz(source: Source) -> ArrayBlocks:
     """The one matrix of a .npz; its words are its one array of strings, or beside the file."""
     try:
@@ -87,7 +79,7 @@ def open_npz(source: Source) -> ArrayBlocks:
     return blocks
 
 
-def _check_header(file: IO[bytes], size: int) -> tuple[Any, bool, np.dtype[Any]]:
+def _check_header(file: IO[bytes], size: int) -> None:
     """Refuse a header or array larger than its file: NumPy would allocate it, or miscount."""
     is_first = npy_format.read_magic(file) == (1, 0)
     length = file.read(2 if is_first else 4)
@@ -95,12 +87,11 @@ def _check_header(file: IO[bytes], size: int) -> tuple[Any, bool, np.dtype[Any]]
         raise ValueError(f"a header of {n_bytes:,} bytes")
     file.seek(-len(length), os.SEEK_CUR)
     read = npy_format.read_array_header_1_0 if is_first else npy_format.read_array_header_2_0
-    shape, by_columns, dtype = read(file, _MAX_HEADER)
+    shape, _, dtype = read(file, _MAX_HEADER)
     if dtype.hasobject:
         raise ValueError("Python objects, which are never loaded")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > size:
         raise ValueError(f"an array of shape {shape} in {size} bytes")
-    return shape, by_columns, dtype
 
 
 def is_safetensors(head: bytes, size: int) -> bool:

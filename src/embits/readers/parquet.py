@@ -14,7 +14,7 @@ import numpy as np
 
 from embits.errors import MissingExtraError, ReadError
 from embits.readers.blocks import Block, CountedBlocks, GoodRows, Position, good_rows
-from embits.readers.source import PARQUET, IdColumn, Source, largest_inside
+from embits.readers.source import IdColumn, Source, largest_inside
 from embits.readers.words import FoundWords, words_for
 
 ID_NAMES = ("id", "ids", "_id", "word", "key")
@@ -208,27 +208,6 @@ class ParquetBlocks(CountedBlocks):
             if dims := vectors_of(batch.column(0)).matrix.shape[1]:
                 return int(dims)
         raise source.read_error("no vector", "at least one")
-
-
-def needed_ranges(file: Any, size: int, source: Source) -> list[tuple[int, int]]:
-    """The bytes of a Parquet file that its vectors and ids take, up to the limit."""
-    table = _arrow().parquet.ParquetFile(file)
-    metadata = table.metadata
-    ids = False if source.words is not None else source.ids
-    vectors, named = find_columns(table.schema_arrow, source.name, source.column, ids)
-    wanted, lists = {*vectors, named}, tuple(f"{name}." for name in vectors)
-    ranges = [(0, len(PARQUET)), (size - 8 - metadata.serialized_size, size)]
-    n_rows = 0
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        if source.limit is not None and n_rows >= source.limit:
-            break
-        n_rows += group.num_rows
-        for chunk in map(group.column, range(group.num_columns)):
-            path = chunk.path_in_schema  # of a list, with a suffix
-            if path in wanted or path.startswith(lists):
-                start = min(chunk.dictionary_page_offset or size, chunk.data_page_offset)
-                ranges.append((start, start + chunk.total_compressed_size))
-    return ranges
 
 
 def read_id_column(source: Source) -> list[str]:

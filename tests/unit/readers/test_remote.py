@@ -3,7 +3,6 @@
 import gc
 import http.server
 import json
-import re
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 import embits
-from embits import errors, remote
+from embits import errors
 from embits.jobs import binarize_to_file, encode_to_collection, encode_to_file
 from tests.support.program import run
 
@@ -42,7 +41,7 @@ def memory():
 
 
 class Server(http.server.BaseHTTPRequestHandler):
-    """Serves files from a dictionary, and counts the bytes that it sends."""
+    """Serves files from a dictionary."""
 
     def do_HEAD(self):
         self._answer(with_body=False)
@@ -60,28 +59,20 @@ class Server(http.server.BaseHTTPRequestHandler):
             return self.send_error(403)
         if name not in server.files:
             return self.send_error(404)
-        body, wanted = server.files[name], self.headers.get("Range")
-        size = len(body)
-        if server.has_ranges and wanted:
-            start, stop = map(int, re.fullmatch(r"bytes=(\d+)-(\d+)", wanted).groups())
-            body = body[start : stop + 1]
-            self.send_response(206)
-            self.send_header("Content-Range", f"bytes {start}-{start + len(body) - 1}/{size}")
-        else:
-            self.send_response(200)
+        body = server.files[name]
+        self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if with_body:
             body = body[: len(body) // 2] if name == "short.npy" else body
             self.wfile.write(body)
-            server.sent += len(body)
         return None
 
 
 @contextmanager
-def serving(has_ranges=True, **files):
+def serving(**files):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
-    server.has_ranges, server.files, server.sent = has_ranges, files, 0
+    server.files = files
     threading.Thread(target=server.serve_forever, daemon=True).start()
     server.address = f"http://127.0.0.1:{server.server_port}"
     try:
@@ -139,41 +130,6 @@ def test_codes_are_fetched_checked_and_searched(tmp_path, memory):
                 embits.load(f"{server.address}/{name}")
             assert str(found.value).startswith(f"{server.address}/{name}: ")
             del found
-
-
-@pytest.mark.parametrize("has_ranges", [True, False])
-def test_only_the_columns_and_rows_that_are_needed_are_fetched(tmp_path, monkeypatch, has_ranges):
-    pa = pytest.importorskip("pyarrow")
-    pq = pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr(remote, "RANGES_FROM", 1)
-    monkeypatch.setattr(remote, "_PIECE", 1 << 14)
-    rng = np.random.default_rng(0)
-    X, n = matrix(6000), 6000
-    texts = [rng.bytes(600).hex() for _ in range(n)]
-    table = {"text": texts, "id": [f"d{i}" for i in range(n)], "v": list(X), "text.v": texts}
-    pq.write_table(pa.table(table), tmp_path / "t.parquet", row_group_size=1000)
-    np.save(tmp_path / "m.npy", X)
-    np.save(tmp_path / "f.npy", np.asfortranarray(X))
-    files = {name: (tmp_path / name).read_bytes() for name in ("t.parquet", "m.npy", "f.npy")}
-    with serving(has_ranges, **files) as server:
-
-        def read(name, **options):
-            server.sent = 0
-            found = embits.read_vectors(f"{server.address}/{name}", **options)
-            return found, server.sent / len(files[name])
-
-        whole, share = read("t.parquet")
-        assert np.array_equal(whole.matrix, X)
-        assert whole.words == table["id"]
-        assert (share < 0.3) == has_ranges
-        few, share = read("t.parquet", limit=1500)
-        assert np.array_equal(few.matrix, X[:1500])
-        assert (share < 0.15) == has_ranges
-        few, share = read("m.npy", limit=100)
-        assert np.array_equal(few.matrix, X[:100])
-        assert (share < 0.3) == has_ranges
-        assert np.array_equal(read("f.npy", limit=100)[0].matrix, X[:100])
-        assert np.array_equal(read("m.npy")[0].matrix, X)
 
 
 def test_errors_are_one_line_without_secrets(tmp_path, memory, monkeypatch):
