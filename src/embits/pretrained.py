@@ -34,7 +34,7 @@ class Pretrained:
         """
         from embits.integrations import hugging_face
 
-        hugging_face.save_pretrained(self, folder, figures=figures, card=card)
+        hugging_face.save_pretrained(self, folder, figures, card)
 
     @classmethod
     def from_pretrained(
@@ -61,8 +61,7 @@ class Pretrained:
         """
         from embits.integrations import hugging_face
 
-        how = {"revision": revision, "verify": verify, **hub_options}
-        return hugging_face.from_pretrained(cls, name, **how)
+        return hugging_face.from_pretrained(cls, name, revision, verify, **hub_options)
 
     def push_to_hub(
         self,
@@ -88,5 +87,5 @@ class Pretrained:
         """
         from embits.integrations import hugging_face
 
-        more = {"private": private, "revision": revision, "message": message, **client}
-        return hugging_face.push_to_hub(self, repo_id, figures=figures, card=card, **more)
+        about = figures, card, private, revision, message
+        return hugging_face.push_to_hub(self, repo_id, *about, **client)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from embits.collection import load
 from embits.errors import FormatError, HubError, InputError
 from embits.file import store
 from embits.file.atomic import atomic_write
-from embits.file.overwrite import is_embits_file
+from embits.file.overwrite import AnyPath, is_embits_file
 from embits.integrations import package
 from embits.integrations.table import ids_of
 from embits.pretrained import Pretrained
@@ -35,6 +35,7 @@ from embits.pretrained import Pretrained
 __all__ = ["from_pretrained", "push_to_hub", "save_pretrained"]
 
 Kept = TypeVar("Kept", bound=Pretrained)
+About: TypeAlias = Mapping[str, Any] | None
 
 MODEL, CONFIG, CARD = "model.safetensors", "config.json", "README.md"
 # A card without this line belongs to its owner and is never overwritten.
@@ -50,9 +51,8 @@ floats = coder.inverse_transform(codes)"""
 
 
 def save_pretrained(
-    kept: Pretrained, folder: str | os.PathLike[str], *, figures: Mapping[str, Any] | None = None,
-    card: Mapping[str, Any] | None = None, name: str = "user/model",
-) -> None:  # fmt: skip
+    kept: Pretrained, folder: AnyPath, figures: About, card: About, name: str = "user/model"
+) -> None:
     """Write a coder or binary vectors to a folder: see `Pretrained.save_pretrained`.
 
     Each file is written atomically; a model of another library is refused by an InputError. `name`
@@ -79,9 +79,8 @@ def save_pretrained(
 
 
 def from_pretrained(
-    kind: type[Kept], name: str | os.PathLike[str], *, revision: str | None = None,
-    verify: bool = False, **options: Any,
-) -> Kept:  # fmt: skip
+    kind: type[Kept], name: AnyPath, revision: str | None, verify: bool, **options: Any
+) -> Kept:
     """Open a folder, or a model on the Hub, as `kind`: see `Pretrained.from_pretrained`."""
     folder = Path(name)
     if not folder.is_dir():
@@ -105,13 +104,18 @@ def from_pretrained(
 
 
 def push_to_hub(
-    kept: Pretrained, repo_id: str, *, figures: Mapping[str, Any] | None = None,
-    card: Mapping[str, Any] | None = None, private: bool | None = None, revision: str | None = None,
-    message: str | None = None, **client: str | None,
-) -> str:  # fmt: skip
+    kept: Pretrained,
+    repo_id: str,
+    figures: About,
+    card: About,
+    private: bool | None,
+    revision: str | None,
+    message: str | None,
+    **client: Any,
+) -> str:
     """Upload a coder or binary vectors in one commit: see `Pretrained.push_to_hub`."""
     with tempfile.TemporaryDirectory() as folder:
-        save_pretrained(kept, folder, figures=figures, card=card, name=repo_id)
+        save_pretrained(kept, folder, figures, card, repo_id)
         with _hub(repo_id) as hub:
             api, uploaded = hub.HfApi(**client, **_LIBRARY), [MODEL, CONFIG, CARD]
             api.create_repo(repo_id, private=private, exist_ok=True)
