@@ -1,13 +1,21 @@
-"""Text encoders: score against megabytes, beside floats, int8 and PQ of the same table; and speed.
+"""Text encoders: score against megabytes, answers on SciFact, and speed.
 
-    python benchmarks/text_encoder.py quality wordllama            # or the folder of a static model
-    python benchmarks/text_encoder.py answers wordllama MODEL ...  # floats and codes, with BM25
+    python benchmarks/text_encoder.py quality wordllama MODEL glove.txt --out FILE.json
+    python benchmarks/text_encoder.py answers wordllama MODEL glove.txt --out FILE.json
     python benchmarks/text_encoder.py speed encoder.safetensors --model2vec FOLDER
 
-Data is read from $EMBITS_DATA (default ../shared/data). Accuracy is that of the ten nearest
-training texts; nDCG@10 is on SciFact. All tables have the same tokens, pooled in the same way.
-`answers` fits the token codes and the codes of texts as `embits index` does, and adds the MiniLM
-vectors of the data.
+A source is "wordllama", the folder of a static model (MODEL), or a file of word vectors. Data is
+read from $EMBITS_DATA (default ../shared/data). In FILE.json, a source that is measured again is
+replaced.
+
+`quality` stores the table of a source in many ways. Each has the same tokens, pooled with the same
+weights; megabytes are those of the table, without tokenizer or words. Texts are compared by cosine.
+The accuracy is that of the ten nearest training texts; nDCG@10 is on SciFact. Nothing is fitted on
+these texts.
+
+`answers` fits encoders and codes on the abstracts of SciFact as `embits index` does, and adds
+the MiniLM vectors of the data. A hybrid is the sum of standardized scores, as `--hybrid` adds them;
+what joins two encoders is computed here.
 """
 
 import csv
@@ -16,6 +24,7 @@ import itertools
 import json
 import os
 import time
+from functools import cache
 from pathlib import Path
 
 import click
@@ -23,15 +32,21 @@ import numpy as np
 
 import embits
 from embits.arrays import unit_rows
-from embits.rows import Lengths
-from embits.text.answers import search_texts
+from embits.text.answers import Words, _meanings, _standardized
 from embits.text.sources import read_static
 from embits.text.table import Table
-from embits.text.tokenizer import pack_tokenizer
-from embits.text.tokens import TokenizerTokens
+from provenance import provenance
 
 DATA = Path(os.environ.get("EMBITS_DATA", "../shared/data"))
+ROOT = Path(__file__).parents[1]
+STORED = ROOT / "benchmarks/results/text_encoder.json"
 WIDTHS = (64, 128, 256, 512)
+NEURAL = (128, 256)
+PARTS = {  # of the data, that this reads
+    "ag_news": "sentences/agnews_test.tsv.gz",
+    "dbpedia": "sentences/dbpedia14k.tsv.gz",
+    "scifact": "retrieval/scifact/corpus.jsonl.gz",
+}
 
 
 def labelled(name):
@@ -41,10 +56,8 @@ def labelled(name):
     return [row[1] for row in rows], np.array([row[0] for row in rows])
 
 
-def neighbors_accuracy(encode, train, test, k=10):
+def neighbors_accuracy(X, labels, Q, expected, k=10):
     """How many labels the majority of the k nearest training texts gives."""
-    (texts, labels), (questions, expected) = train, test
-    X, Q = encode(texts), encode(questions)
     names, numbers = np.unique(labels, return_inverse=True)
     right = 0
     for start in range(0, len(Q), 1000):
@@ -55,6 +68,7 @@ def neighbors_accuracy(encode, train, test, k=10):
     return right / len(Q)
 
 
+@cache
 def scifact():
     """Texts, questions, and the relevance of each pair (questions, texts)."""
     folder = DATA / "retrieval" / "scifact"
@@ -85,46 +99,99 @@ def ndcg(scores, relevance, k=10):
     return float((gains / ideal).mean())
 
 
-def tables(model, widths, seed):
-    """The ways to store a table: name, megabytes, and its rows as floats."""
-    vectors, n = model.vectors, len(model.vectors)
+# -- score against megabytes -----------------------------------------------------------------------
+
+
+def opened(source, n_bits=256, seed=0, kind="near-lossless", lengths=True):
+    """The text encoder of a source."""
+    if not Path(source).is_file():
+        return embits.TextEncoder(source, n_bits, method=kind, random_state=seed).opened()
+    vectors = word_vectors(source)
+    coder = {"near-lossless": embits.NearLossless, "neural": embits.Neural}[kind]
+    coder = coder(n_bits, random_state=seed).fit(vectors.matrix)
+    bits = embits.BinaryVectors.encoded(vectors, coder, lengths=lengths)
+    return embits.TextEncoder.from_words(bits, random_state=seed)
+
+
+@cache
+def word_vectors(path):
+    return embits.read_vectors(path)
+
+
+def vectors_of(source):
+    return word_vectors(source).matrix if Path(source).is_file() else read_static(source).vectors
+
+
+def counts(encoder, texts):
+    """The weights of the rows of the table in each text, as a sparse matrix."""
+    from scipy.sparse import csr_array
+
+    batch = encoder._tokens.of(texts)
+    weights, own = encoder._weights[batch.tokens], encoder._model_weights
+    if own is not None:
+        weights = weights * own.floats[batch.tokens]
+    rows = batch.tokens if encoder._rows is None else encoder._rows[batch.tokens]
+    shape = len(texts), len(encoder.table_)
+    return csr_array((weights, rows.astype(np.int32), np.concatenate([[0], batch.ends])), shape)
+
+
+def rivals(vectors):
+    """Ways to store a table without embits: name, bytes, and its rows as floats.
+
+    Rows may be turned and cut to fewer dimensions, for questions are pooled from the same rows.
+    """
+    n, dims = vectors.shape
     yield "float32", vectors.nbytes, vectors
-    units = np.abs(vectors).max(axis=0) / 127
-    yield "int8", vectors.size + units.nbytes, np.rint(vectors / units) * units
-    try:
-        import faiss
+    yield "float16", vectors.nbytes // 2, vectors.astype(np.float16)
+    for kept in (dims, 128, 64):  # as model2vec stores and cuts them
+        first = vectors[:, :kept]
+        unit = np.abs(first).max() / 127
+        yield f"first {kept}, int8" if kept < dims else "int8", first.size, np.rint(first / unit)
+    lengths = np.linalg.norm(vectors, axis=1)
+    lengths = np.exp(np.rint(np.log(np.maximum(lengths, 1e-9)) * 16) / 16)  # a byte each
+    directions = unit_rows(vectors.astype(np.float32))
+    axes = np.linalg.eigh(directions.T @ directions)[1][:, ::-1]
+    for kept, n_bits in itertools.product((32, 64, 128, dims), (2, 4)):
+        numbers = directions @ axes[:, :kept]
+        limit = {2: 1.6, 4: 2.7}[n_bits] * numbers.std(axis=0)
+        levels = np.floor((numbers / limit + 1) * 2 ** (n_bits - 1)).clip(0, 2**n_bits - 1)
+        rows = ((levels + 0.5) / 2 ** (n_bits - 1) - 1) * limit
+        size = n * (kept * n_bits // 8 + 1) + 4 * kept
+        yield f"PCA {kept}, {n_bits} bits + length", size, rows * lengths[:, None]
+    import faiss
 
-        for n_bytes in (32, 64):
-            pq = faiss.ProductQuantizer(vectors.shape[1], n_bytes, 8)
-            pq.train(vectors)
-            codes = pq.compute_codes(vectors)
-            size = codes.nbytes + 256 * vectors.shape[1] * 4
-            yield f"PQ, {n_bytes} bytes", size, pq.decode(codes)
-    except ImportError:
-        pass
-    for width in widths:
-        coder = embits.NearLossless(width, random_state=seed).fit(vectors)
-        lengths = np.linalg.norm(vectors, axis=1)
-        table = Table.of(coder.encode(vectors), width, vectors, lengths)
-        parts = [table.codes, table.scales.steps, table.decoder, table.units, table.offset]
-        yield f"{width} bits + length", sum(p.nbytes for p in parts), table.rows(np.arange(n))
+    sizes = (8, 16, 32, 64) if dims % 64 == 0 else (10, 15, 30, 60)
+    for n_bytes, turned in itertools.product(sizes, (False, True)):
+        rows = vectors
+        if turned:
+            matrix = faiss.OPQMatrix(dims, n_bytes)
+            matrix.niter = 20
+            matrix.train(vectors)
+            rows = matrix.apply(vectors)
+        pq = faiss.ProductQuantizer(dims, n_bytes, 8)
+        pq.train(rows)
+        size = n * n_bytes + 256 * dims * 2  # codebooks as float16
+        yield f"{'OPQ' if turned else 'PQ'} {n_bytes}", size, pq.decode(pq.compute_codes(rows))
+    for k in (1024, 4096):  # model2vec's "vocabulary quantization"
+        means = faiss.Kmeans(dims, k, niter=20, seed=0, min_points_per_centroid=1)
+        means.train(directions)
+        _, nearest = means.index.search(directions, 1)
+        rows = means.centroids[nearest[:, 0]] * lengths[:, None]
+        yield f"k-means {k}, float16", k * dims * 2 + 3 * n, rows
 
 
-def encoder_of(model, vectors):
-    """A function that pools rows of floats for texts."""
-    tokens = TokenizerTokens(pack_tokenizer(model.tokenizer), model.n_tokens, model.unknown)
-    weights = np.ones(model.n_tokens) if model.weights is None else Lengths.of(model.weights).floats
-    rows = np.arange(model.n_tokens) if model.rows is None else model.rows
-
-    def encode(texts):
-        batch = tokens.of(texts)
-        sums = np.zeros((len(texts), vectors.shape[1]))
-        for text, (start, end) in enumerate(zip([0, *batch.ends[:-1]], batch.ends, strict=True)):
-            some = batch.tokens[start:end]
-            sums[text] = weights[some] @ vectors[rows[some]]
-        return unit_rows(sums.astype(np.float32))
-
-    return encode
+def in_bits(source, vectors, seeds):
+    """Tables of embits: facts, bytes, and rows as floats."""
+    chosen = [("near-lossless", n, seed) for n in WIDTHS for seed in range(seeds)]
+    for kind, n_bits, seed in chosen + [("neural", n, 0) for n in NEURAL]:
+        table = opened(source, n_bits, seed, kind).table_
+        every = np.arange(len(table))
+        size = table.codes.nbytes + sum(each.nbytes for each in table.decoding().values())
+        facts = {"bits": n_bits, "method": kind, "seed": seed}
+        yield facts | {"lengths": True}, size + table.scales.steps.nbytes, table.rows(every)
+        if kind == "near-lossless":
+            table = Table.of(table.codes, n_bits, vectors)
+            yield facts | {"lengths": False}, size, unit_rows(table.rows(every))
 
 
 @click.group()
@@ -133,87 +200,116 @@ def main():
 
 
 @main.command()
-@click.argument("source")
-@click.option("--bits", "widths", default="256,128,64")
-@click.option("--seed", default=0)
-def quality(source, widths, seed):
-    """A table of score against megabytes."""
-    model = read_static(source)
-    news = labelled("agnews_train10k.tsv.gz"), labelled("agnews_test.tsv.gz")
-    texts, labels = labelled("dbpedia14k.tsv.gz")
-    wiki = (texts[:10000], labels[:10000]), (texts[10000:], labels[10000:])
+@click.argument("sources", nargs=-1)
+@click.option("--seeds", default=3)
+@click.option("--out", type=Path, default=STORED)
+def quality(sources, seeds, out):
+    """Score against megabytes."""
+    news, asked = labelled("agnews_train10k.tsv.gz"), labelled("agnews_test.tsv.gz")
+    wiki, labels = labelled("dbpedia14k.tsv.gz")
     corpus, questions, relevance = scifact()
-    print(f"{source}: {model.vectors.shape[0]:,} x {model.vectors.shape[1]}, seed {seed}")
-    print("| table | MB | AG News, % | DBpedia, % | SciFact, nDCG@10 |")
-    print("|---|---:|---:|---:|---:|")
-    numbers = [int(each) for each in widths.split(",") if each]
-    for name, size, vectors in tables(model, numbers, seed):
-        encode = encoder_of(model, vectors.astype(np.float32))
-        accuracies = [100 * neighbors_accuracy(encode, *each) for each in (news, wiki)]
-        found = ndcg(encode(questions) @ encode(corpus).T, relevance)
-        print(
-            f"| {name} | {size / 1e6:.2f} | {accuracies[0]:.1f} | {accuracies[1]:.1f} "
-            f"| {found:.3f} |",
-            flush=True,
-        )
-
-
-class Given:
-    """An encoder whose vectors are known."""
-
-    def __init__(self, texts, vectors):
-        self.vectors = dict(zip(texts, vectors, strict=True))
-
-    def encode(self, texts):
-        return np.stack([self.vectors[text] for text in texts])
-
-
-def vectors_of_scifact(sources, seed):
-    """Each encoder's name, and its vectors of the texts and of the questions."""
-    corpus, questions, _ = scifact()
     for source in sources:
-        encoder = embits.TextEncoder(source, 256, random_state=seed).fit(corpus)
-        yield (
-            f"{Path(source).name}, 256 bits a token",
-            encoder.encode(corpus),
-            encoder.encode(questions),
-        )
-    folder = DATA / "retrieval" / "scifact"
-    yield "MiniLM", *(unit_rows(np.load(folder / f"{of}.npy")) for of in ("corpus", "queries"))
+        vectors, encoder = vectors_of(source), opened(source, 64)
+        texts = [counts(encoder, each) for each in (news[0], asked[0], wiki, corpus, questions)]
+        stored = (({"table": name}, size, rows) for name, size, rows in rivals(vectors))
+        rows = []
+        for facts, size, matrix in itertools.chain(stored, in_bits(source, vectors, seeds)):
+            matrix = np.asarray(matrix, np.float32)
+            a, b, c, d, e = (unit_rows(np.asarray(each @ matrix, np.float32)) for each in texts)
+            scores = {
+                "ag_news": neighbors_accuracy(a, news[1], b, asked[1]),
+                "dbpedia": neighbors_accuracy(c[:10000], labels[:10000], c[10000:], labels[10000:]),
+                "scifact": ndcg(e @ d.T, relevance),
+            }
+            rows.append(facts | {"bytes": int(size)} | scores)
+            print(Path(source).name, json.dumps(rows[-1]), flush=True)
+        facts = provenance(range(seeds), table=vectors, **data())
+        put(out, "quality", source, {"shape": list(vectors.shape), "rows": rows, **facts})
+
+
+def data():
+    return {name: DATA / path for name, path in PARTS.items()}
+
+
+def put(path, part, source, found):
+    """Store what was found for a source."""
+    stored = json.loads(path.read_text()) if path.exists() else {}
+    stored.setdefault(part, {})[Path(source).name] = found
+    path.write_text(json.dumps(stored, indent=1) + "\n")
+
+
+# -- answers on SciFact ----------------------------------------------------------------------------
+
+
+def graded(found, relevance):
+    """nDCG@10 of the rows that a search found."""
+    scores = np.zeros(relevance.shape)
+    np.put_along_axis(scores, found.rows, 1 / (1 + np.arange(found.rows.shape[1]))[None], axis=1)
+    return ndcg(scores, relevance)
+
+
+def ways(bits, Q, coder, relevance):
+    """nDCG@10 of the searches of one encoder, and the standardized scores of all rows."""
+    near = np.stack([_meanings(bits, query) for query in Q])
+    found = {
+        "code": graded(bits.search(coder.encode(Q), 10), relevance),
+        "float query": graded(bits.search(Q, 10, metric="asymmetric"), relevance),
+    }
+    return found, near
 
 
 @main.command()
 @click.argument("sources", nargs=-1)
 @click.option("--seeds", default=3)
-def answers(sources, seeds):
+@click.option("--neural", default="MiniLM,wordllama", help="Encoders with Neural codes too.")
+@click.option("--out", type=Path, default=STORED)
+def answers(sources, seeds, neural, out):
     """nDCG@10 on SciFact of every encoder, width and way to search."""
     corpus, questions, relevance = scifact()
-    texts = {"text": np.array(corpus, dtype=object)}
-    ways = ("code", "float query", "with BM25")
-    print(f"| vectors | codes | {' | '.join(ways)} |\n|---|---|---:|---:|---:|")
+    texts = embits.BinaryVectors(
+        None,
+        np.zeros((len(corpus), 1), np.uint8),
+        embits.SignBits().fit(np.zeros((2, 8))),
+        columns={"text": np.array(corpus, dtype=object)},
+    )
+    words = np.stack([_standardized(Words.of(texts).scores(each)) for each in questions])
+    bm25 = ndcg(words, relevance)
+    print(f"BM25 {bm25:.4f}", flush=True)
+    minilm = {}  # standardized scores of MiniLM: by coder, width and seed
+    folder = DATA / "retrieval/scifact"
+    for source in ("MiniLM", *sources):
+        rows = []
+        if source == "MiniLM":
+            X, Q = (unit_rows(np.load(folder / f"{each}.npy")) for each in ("corpus", "queries"))
+        else:
+            encoder = opened(source).fit(corpus)
+            X, Q = encoder.encode(corpus), encoder.encode(questions)
+        coders = [("floats", None, 0)]
+        coders += [("near-lossless", n, seed) for n in WIDTHS for seed in range(seeds)]
+        coders += [("neural", n, 0) for n in WIDTHS if source in neural.split(",")]
+        for kind, n_bits, seed in coders:
+            if kind == "floats":
+                found = {"float query": ndcg(Q @ X.T, relevance)}
+                near = np.stack([_standardized(each) for each in Q @ X.T])
+            else:
+                make = embits.Neural if kind == "neural" else embits.NearLossless
+                coder = make(n_bits, random_state=seed).fit(X)
+                bits = embits.BinaryVectors(None, coder.encode(X), coder)
+                found, near = ways(bits, Q, coder, relevance)
+            found["with BM25"] = ndcg(near + words, relevance)
+            if source == "MiniLM":
+                minilm[kind, n_bits, seed] = near
+            elif (kind, n_bits, seed) in minilm:
+                both = near + minilm[kind, n_bits, seed]
+                found |= {"with MiniLM": ndcg(both, relevance)}
+                found |= {"with MiniLM and BM25": ndcg(both + words, relevance)}
+            rows.append({"method": kind, "bits": n_bits, "seed": seed, **found})
+            print(Path(source).name, json.dumps(rows[-1]), flush=True)
+        facts = provenance(range(seeds), vectors=X, **data())
+        put(out, "answers", source, {"bm25": bm25, "rows": rows, **facts})
 
-    def graded(found):
-        scores = np.zeros(relevance.shape)
-        np.put_along_axis(
-            scores, found.rows, 1 / (1 + np.arange(found.rows.shape[1]))[None], axis=1
-        )
-        return ndcg(scores, relevance)
 
-    for name, X, Q in vectors_of_scifact(sources, 0):
-        print(f"| {name} | floats | – | {ndcg(Q @ X.T, relevance):.3f} | – |", flush=True)
-        for kind, n_bits in itertools.product((embits.NearLossless, embits.Neural), WIDTHS):
-            runs = []
-            for seed in range(seeds if kind is embits.NearLossless else 1):
-                coder = kind(n_bits, random_state=seed).fit(X)
-                bits = embits.BinaryVectors(None, coder.encode(X), coder, columns=texts)
-                found = [
-                    bits.search(coder.encode(Q), 10),
-                    bits.search(Q, 10, metric="asymmetric"),
-                    search_texts(bits, Given(questions, Q), questions, 10, hybrid=True),
-                ]
-                runs.append([graded(each) for each in found])
-            cells = " | ".join(f"{each:.3f}" for each in np.mean(runs, axis=0))
-            print(f"| {name} | {kind.__name__}, {n_bits} bits | {cells} |", flush=True)
+# -- speed -----------------------------------------------------------------------------------------
 
 
 @main.command()
