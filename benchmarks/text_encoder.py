@@ -180,10 +180,15 @@ def rivals(vectors):
         yield f"k-means {k}, float16", k * dims * 2 + 3 * n, rows
 
 
+def chosen(seeds, neural):
+    """The coders: seed 0 first, and Neural with that seed alone."""
+    linear = [("near-lossless", n, seed) for seed in range(seeds) for n in WIDTHS]
+    return [*linear[: len(WIDTHS)], *(("neural", n, 0) for n in neural), *linear[len(WIDTHS) :]]
+
+
 def in_bits(source, vectors, seeds):
     """Tables of embits: facts, bytes, and rows as floats."""
-    chosen = [("near-lossless", n, seed) for n in WIDTHS for seed in range(seeds)]
-    for kind, n_bits, seed in chosen + [("neural", n, 0) for n in NEURAL]:
+    for kind, n_bits, seed in chosen(seeds, NEURAL):
         table = opened(source, n_bits, seed, kind).table_
         every = np.arange(len(table))
         size = table.codes.nbytes + sum(each.nbytes for each in table.decoding().values())
@@ -212,7 +217,8 @@ def quality(sources, seeds, out):
         vectors, encoder = vectors_of(source), opened(source, 64)
         texts = [counts(encoder, each) for each in (news[0], asked[0], wiki, corpus, questions)]
         stored = (({"table": name}, size, rows) for name, size, rows in rivals(vectors))
-        rows = []
+        rows, about = [], {"shape": list(vectors.shape)}
+        about |= provenance(range(seeds), table=vectors, **data())
         for facts, size, matrix in itertools.chain(stored, in_bits(source, vectors, seeds)):
             matrix = np.asarray(matrix, np.float32)
             a, b, c, d, e = (unit_rows(np.asarray(each @ matrix, np.float32)) for each in texts)
@@ -222,9 +228,7 @@ def quality(sources, seeds, out):
                 "scifact": ndcg(e @ d.T, relevance),
             }
             rows.append(facts | {"bytes": int(size)} | scores)
-            print(Path(source).name, json.dumps(rows[-1]), flush=True)
-        facts = provenance(range(seeds), table=vectors, **data())
-        put(out, "quality", source, {"shape": list(vectors.shape), "rows": rows, **facts})
+            put(out, "quality", source, {**about, "rows": rows})
 
 
 def data():
@@ -232,7 +236,8 @@ def data():
 
 
 def put(path, part, source, found):
-    """Store what was found for a source."""
+    """Print the last row that was found for a source, and store all of them."""
+    print(Path(source).name, json.dumps(found["rows"][-1]), flush=True)
     stored = json.loads(path.read_text()) if path.exists() else {}
     stored.setdefault(part, {})[Path(source).name] = found
     path.write_text(json.dumps(stored, indent=1) + "\n")
@@ -269,24 +274,24 @@ def answers(sources, seeds, neural, out):
     texts = embits.BinaryVectors(
         None,
         np.zeros((len(corpus), 1), np.uint8),
-        embits.SignBits().fit(np.zeros((2, 8))),
+        embits.SignBits().fit(np.eye(8)),
         columns={"text": np.array(corpus, dtype=object)},
     )
     words = np.stack([_standardized(Words.of(texts).scores(each)) for each in questions])
     bm25 = ndcg(words, relevance)
-    print(f"BM25 {bm25:.4f}", flush=True)
     minilm = {}  # standardized scores of MiniLM: by coder, width and seed
     folder = DATA / "retrieval/scifact"
     for source in ("MiniLM", *sources):
         rows = []
         if source == "MiniLM":
-            X, Q = (unit_rows(np.load(folder / f"{each}.npy")) for each in ("corpus", "queries"))
+            files = (folder / f"{each}.npy" for each in ("corpus", "queries"))
+            X, Q = (unit_rows(np.load(file).astype(np.float32)) for file in files)
         else:
             encoder = opened(source).fit(corpus)
             X, Q = encoder.encode(corpus), encoder.encode(questions)
-        coders = [("floats", None, 0)]
-        coders += [("near-lossless", n, seed) for n in WIDTHS for seed in range(seeds)]
-        coders += [("neural", n, 0) for n in WIDTHS if source in neural.split(",")]
+        about = {"bm25": bm25, **provenance(range(seeds), vectors=X, **data())}
+        coders = chosen(seeds, WIDTHS if source in neural.split(",") else ())
+        coders = [("floats", None, 0), *coders]
         for kind, n_bits, seed in coders:
             if kind == "floats":
                 found = {"float query": ndcg(Q @ X.T, relevance)}
@@ -304,9 +309,7 @@ def answers(sources, seeds, neural, out):
                 found |= {"with MiniLM": ndcg(both, relevance)}
                 found |= {"with MiniLM and BM25": ndcg(both + words, relevance)}
             rows.append({"method": kind, "bits": n_bits, "seed": seed, **found})
-            print(Path(source).name, json.dumps(rows[-1]), flush=True)
-        facts = provenance(range(seeds), vectors=X, **data())
-        put(out, "answers", source, {"bm25": bm25, "rows": rows, **facts})
+            put(out, "answers", source, {**about, "rows": rows})
 
 
 # -- speed -----------------------------------------------------------------------------------------
