@@ -228,16 +228,11 @@ def parse_conditions(texts: Iterable[str], kinds: Mapping[str, str]) -> list[Con
         parse = _PARSERS.get(kinds.get(name, "").removeprefix("list of "), str)
         values = value.strip("()[]").split(",") if op == "in" else [value]
         try:
-            parsed = [parse(_unquoted(each.strip())) for each in values]
+            parsed = [parse(each.strip().strip("'\"")) for each in values]
         except (ValueError, KeyError):
             raise InputError(f"{text!r}: column {name!r} holds {kinds[name]}") from None
         found.append(Condition(name, op, parsed if op == "in" else parsed[0]))
     return found
-
-
-def _unquoted(text: str) -> str:
-    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
-    return text[1:-1] if is_quoted else text
 
 
 def read_ids(path: Path, n_rows: int | None = None) -> list[str]:

@@ -86,12 +86,8 @@ def search(
     as_json: bool,
     cluster: options.Cluster | None,
     k: int,
-    rescore: int | None,
     oversample: float | None,
-    second_look: int | None,
-    recall: float | None,
-    probes: int | None,
-    **filters: Any,
+    **how: Any,
 ) -> None:
     """Find the rows of FILE that are nearest to each of the QUERIES.
 
@@ -111,8 +107,9 @@ def search(
     if (cluster is None) != (output is None) or (force and cluster is None):
         needs = "--ray needs -o, the Parquet file to write; -o and --force need --ray"
         raise click.UsageError(needs)
+    filters = {name: how.pop(name) for name in ("where", "exclude", "rows")}
     if cluster is not None:
-        asked = {"k": k, "metric": metric, "second_look": second_look, "target": output}
+        asked = {"k": k, "metric": metric, "second_look": how["second_look"], "target": output}
         kinds = manifest_at(file).columns if filters["where"] else {}
         asked |= options.read_filters(filters, kinds=kinds)
         cluster(lambda ray, **on: ray.search(file, queries, **asked, **on), options.FOUND, as_json)
@@ -122,17 +119,16 @@ def search(
     if oversample is not None and METRICS[metric].is_distance and floats is None:
         raise click.UsageError("--oversample needs --metric asymmetric or --floats FILE")
     bits = load(file)
-    if oversample is not None and rescore is None:
-        rescore = math.ceil(k * min(oversample, len(bits)))
-    settings: dict[str, Any] = {"metric": metric, "rescore": rescore, "second_look": second_look}
-    settings |= {"recall": recall, "probes": probes, **options.parsed(bits, filters)}
+    if oversample is not None and how["rescore"] is None:
+        how["rescore"] = math.ceil(k * min(oversample, len(bits)))
+    how |= {"metric": metric, **options.parsed(bits, filters)}
     if floats is not None:
-        settings["floats"] = _read_originals(bits, floats)
+        how["floats"] = _read_originals(bits, floats)
     names, vectors = _read_queries(bits, queries, words_file)
     if vectors.dtype == np.uint8 and (floats or METRICS[metric].needs == "floats"):
         option = "--floats" if floats else f"--metric {metric}"
         raise InputError(f"{queries}: found ids; {option} needs float vectors")
-    answers = _answers(bits, names, vectors, k, settings)
+    answers = _answers(bits, names, vectors, k, how)
     if as_json:
         print_json({"file": file, "k": k, "metric": metric, "queries": list(answers)})
         return
