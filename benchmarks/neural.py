@@ -5,6 +5,7 @@
     python benchmarks/neural.py scifact [--bits 64,128,256,512] [--methods neural-long]
     python benchmarks/neural.py few [--bits 64,128,256,512]
     python benchmarks/neural.py speed
+    python benchmarks/neural.py gpu [--bits 256] [--device cuda] [--vectors X.npy] [--json FILE]
 
 `quality` fits on half of the rows of X (31,600 sentence embeddings in $EMBITS_DATA, or in
 ../shared/data), codes all, and asks for the ten nearest rows of 1,000 of the others. U is recall@10
@@ -12,11 +13,13 @@ by float query among the unseen rows alone; `all` is that among all rows, and `h
 Hamming distance among all rows. Rows of rq are scored by the inner product with the decompressed
 row, and by its cosine. `scifact` gives nDCG@10 of 300 claims among 5,183 abstracts. `few` has 5,000
 rows of 1,536 dimensions: random features of sentences, in which few rows span few directions.
-`speed` times the second look at 100 rows and encoding, on one thread.
+`speed` times the second look at 100 rows and encoding, on one thread. `gpu` times fits on a GPU,
+and encoding there, on one core and on all; `differ` is how many codes of the GPU are not the CPU's.
 """
 
 import argparse
 import json
+import os
 import platform
 import time
 from pathlib import Path
@@ -41,16 +44,20 @@ NEURAL = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=["quality", "scifact", "few", "speed"])
+    parser.add_argument("what", choices=["quality", "scifact", "few", "speed", "gpu"])
     parser.add_argument("--bits", default="64,128,256,512,1024")
     parser.add_argument("--methods", default="near-lossless,neural")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--vectors", type=Path)
+    parser.add_argument("--device", default="cuda", help="of gpu")
     parser.add_argument("--json", type=Path, help="append every run here, a line each")
     options = parser.parse_args()
     print(f"{platform.processor() or platform.machine()}, kernels: {_core.available_simd()[-1]}")
     if options.what == "speed":
         speed()
+        return
+    if options.what == "gpu":
+        gpu(rows_of(options.vectors), options)
         return
     X = {"quality": lambda: rows_of(options.vectors), "few": few_rows}.get(
         options.what, lambda: None
@@ -179,6 +186,50 @@ def speed():
             f"{1e3 * whole[0]:.2f} ms, with the second look {1e3 * whole[1]:.2f}; "
             f"encoding on all cores {1e3 * encode:.3f} ms a row"
         )
+
+
+def gpu(X, options):
+    import torch
+
+    device, half = options.device, len(X) // 2
+    is_cuda = device.startswith("cuda")
+    name = torch.cuda.get_device_name(device) if is_cuda else device
+    print(f"{name}, PyTorch {torch.__version__}, {os.cpu_count()} cores, {len(X):,} rows")
+    embits.NearLossless(64, device=device, steps=10).fit(X[:500])  # the device starts
+    for n_bits in map(int, options.bits.split(",")):
+        for effort in ("default", "long"):
+            torch.cuda.reset_peak_memory_stats() if is_cuda else None
+            start = time.perf_counter()
+            coder = embits.Neural(n_bits, effort=effort, device=device).fit(X[:half])
+            run = {"fit s": time.perf_counter() - start}
+            codes, there = coder.encode(X), torch.asarray(X).to(device)
+            run["gpu us"] = 1e6 * median(lambda c=coder: c.encode(X, device=device), 5) / len(X)
+            run["tensor us"] = 1e6 * median(lambda c=coder, t=there: c.encode(t), 5) / len(X)
+            run["cores us"] = 1e6 * median(lambda c=coder: c.encode(X), 3) / len(X)
+            run["core us"] = 1e6 * on_one_core(lambda c=coder: c.encode(X[:2000])) / 2000
+            run["times"] = run["core us"] / run["gpu us"]
+            run["differ"] = int((coder.encode(X, device=device) != codes).any(axis=1).sum())
+            alone = embits.BinaryVectors(None, codes[half:], coder)
+            queries = np.arange(half, half + QUERIES)
+            found = alone.search(X[queries], 11, metric="asymmetric").rows + half
+            run["U"] = recall(found, X, queries, half)
+            found = embits.search.top_k(codes, codes[queries], 11).rows
+            run["hamming"] = recall(found, X, queries)
+            run["GB"] = torch.cuda.max_memory_allocated() / 1e9 if is_cuda else 0
+            shown = "  ".join(f"{name} {value:.3f}" for name, value in run.items())
+            print(f"{n_bits} bits, {effort}: {shown}", flush=True)
+            if options.json:
+                about = {"what": "gpu", "device": name, "bits": n_bits, "effort": effort}
+                with options.json.open("a") as file:
+                    print(json.dumps(about | run | {"about": provenance([0])}), file=file)
+
+
+def on_one_core(work):
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    taken = median(work, 3)
+    os.sched_setaffinity(0, allowed)
+    return taken
 
 
 def median(work, times):
