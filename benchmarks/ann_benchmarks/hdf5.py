@@ -1,13 +1,13 @@
 """HDF5 files in the format of ann-benchmarks, and a run of the module on them without Docker.
 
     python benchmarks/ann_benchmarks/hdf5.py make MATRIX.npy FILE.hdf5 [--distance NAME]
-    python benchmarks/ann_benchmarks/hdf5.py run FILE.hdf5 [--count 10] [--queries 1000]
+    python benchmarks/ann_benchmarks/hdf5.py run FILE.hdf5 [--group NAME] [--queries 1000]
 
 `make` takes the last rows of a matrix as queries and computes their true neighbors. The distance
 is angular, hamming, or cosine, which is VIBE's name for angular. For Hamming, bits are the signs
-of the values minus their means. `run` fits every configuration of config.yml that applies, and
-prints recall and queries per second: one query at a time on one thread, and all at once on all
-threads.
+of the values minus their means. `run` fits every configuration of config.yml that applies, or those
+of one of its groups, and prints recall and queries per second: one query at a time on one thread,
+and all at once on all threads.
 """
 
 from __future__ import annotations
@@ -53,17 +53,18 @@ def distances_to(train, query, distance):
     return 1 - train @ query / np.maximum(lengths, 1e-30)
 
 
-def configurations(point_type, distance):
+def configurations(point_type, distance, only=None):
     """The (constructor, arguments, query arguments) of config.yml for a data set."""
     config = yaml.safe_load((HERE / "config.yml").read_text())
     for algorithm in config[point_type][distance]:
-        for group in algorithm["run_groups"].values():
+        for name, group in algorithm["run_groups"].items():
             for arguments in itertools.product(*group["args"]):
                 asked = list(itertools.product(*group.get("query_args", [])))
-                yield algorithm["constructor"], [distance, *arguments], asked
+                if only in (None, name):
+                    yield algorithm["constructor"], [distance, *arguments], asked
 
 
-def run(path, count=10, n_queries=None, **settings):
+def run(path, count=10, n_queries=None, group=None, **settings):
     """Yield (name, recall, queries per second, queries per second of a batch)."""
     import module  # beside this file, as in the folder of an algorithm
 
@@ -71,7 +72,7 @@ def run(path, count=10, n_queries=None, **settings):
         kind, distance = file.attrs["point_type"], file.attrs["distance"]
         train, test = np.array(file["train"]), np.array(file["test"])[:n_queries]
         limits = np.array(file["distances"])[: len(test), count - 1]
-    for constructor, arguments, asked in configurations(kind, distance):
+    for constructor, arguments, asked in configurations(kind, distance, group):
         algorithm = getattr(module, constructor)(*arguments, **settings)
         algorithm.fit(train)
         for query_arguments in asked or [()]:
@@ -109,13 +110,16 @@ def main():
     runner.add_argument("file", type=Path)
     runner.add_argument("--count", type=int, default=10)
     runner.add_argument("--queries", type=int)
+    runner.add_argument("--group", help="a run group of config.yml")
     options = parser.parse_args()
     if options.verb == "make":
         rows = make(np.load(options.matrix), options.file, options.distance, options.queries)
         print(f"{options.file}: {rows:,} rows, {options.queries:,} queries, {options.distance}")
         return
     print("| algorithm | recall | queries/s | queries/s, batch |\n|---|---:|---:|---:|")
-    for name, recall, single, batch in run(options.file, options.count, options.queries):
+    for name, recall, single, batch in run(
+        options.file, options.count, options.queries, options.group
+    ):
         print(f"| {name} | {recall:.3f} | {single:,.0f} | {batch:,.0f} |", flush=True)
 
 

@@ -18,18 +18,28 @@ COSINE = ("angular", "cosine", "normalized")
 
 
 class EmbitsHamming(BaseANN):
-    """Exact search by Hamming distance over the bits of the data set."""
+    """Search by Hamming distance over the bits of the data set: exact, or by cells."""
 
     def __init__(self, metric, index="scan"):
-        if metric != "hamming" or index not in ("scan", "multi-index"):
+        if metric != "hamming" or index not in ("scan", "multi-index", "cells"):
             # The algorithms of both benchmarks raise this error for a metric they do not support.
             raise NotImplementedError(f"EmbitsHamming has no metric {metric} with index {index}")
-        self._index = index
+        self._index, self._recall = index, None
         self.name = f"embits(hamming, {index})"
 
     def fit(self, X):
         self._codes = _packed(X)
-        self._multi_index = MultiIndex(self._codes) if self._index == "multi-index" else None
+        if self._index == "multi-index":
+            self._multi_index = MultiIndex(self._codes)
+        elif self._index == "cells":
+            bits = np.unpackbits(self._codes[:1000], axis=1)
+            coder = embits.SignBits().fit(bits - np.float32(0.5))
+            self._bits = embits.BinaryVectors(None, self._codes, coder).with_cells()
+
+    def set_query_arguments(self, recall):
+        """The share of the exact result that cells shall find; others are exact."""
+        self._recall = recall
+        self.name = f"embits(hamming, {self._index}, recall {recall})"
 
     def query(self, v, n):
         return self._search(_packed(v), n, threads=1)
@@ -41,7 +51,9 @@ class EmbitsHamming(BaseANN):
         return self.res
 
     def _search(self, codes, n, threads):
-        if self._multi_index is not None:
+        if self._index == "cells":
+            return self._bits.search(codes, n, recall=self._recall, threads=threads).rows
+        if self._index == "multi-index":
             return self._multi_index.top_k(codes, n, threads=threads).rows
         return top_k(self._codes, codes, n, threads).rows
 
@@ -56,25 +68,42 @@ class Embits(BaseANN):
         metric: "angular", or VIBE's "cosine" and "normalized".
         n_bits: Bits per code.
         method: The coder.
+        cells: Whether the codes get cells, so that a search can read a part of the rows.
         params: Other parameters of the coder.
     """
 
-    def __init__(self, metric, n_bits, method="near-lossless", params=None):
+    def __init__(self, metric, n_bits, method="near-lossless", cells=False, params=None):
         if metric not in COSINE:  # the same convention
             raise NotImplementedError(f"Embits compares by cosine, not by {metric}")
-        self._n_bits, self._method = n_bits, method
+        self._n_bits, self._method, self._cells = n_bits, method, cells
         self._params = params or {}
         self.set_query_arguments("hamming", 0)
 
     def fit(self, X):
         self._floats = np.ascontiguousarray(X, dtype=np.float32)
         self._bits = embits.binarize(self._floats, self._n_bits, self._method, **self._params)
+        if self._cells:
+            self._bits = self._bits.with_cells()
 
-    def set_query_arguments(self, search, oversample):
-        """How to search ("hamming" or "asymmetric"); 0 searches the codes alone."""
-        self._how = {"metric": search}
+    def set_query_arguments(self, search, oversample, recall=None, second_look=None):
+        """How to search.
+
+        Args:
+            search: "hamming" or "asymmetric".
+            oversample: Rows for each neighbor that are ordered by the floats; 0: none are.
+            recall: The share of the rows of an exact search over the codes that cells shall find;
+                None reads all rows.
+            second_look: Rows that are scored again by their decoded vectors; None: as the coder was
+                fitted, which only that of "neural" does. The Hamming distance has none.
+        """
+        self._how = {"metric": search, "recall": recall}
+        if search != "hamming":
+            self._how["second_look"] = second_look
         self._oversample = oversample
-        self.name = f"embits({self._method}, {self._n_bits} bits, {search}, ×{oversample})"
+        cells = ", cells" if self._cells else ""
+        self.name = f"embits({self._method}, {self._n_bits} bits{cells}, {search}, ×{oversample}"
+        self.name += "" if recall is None else f", recall {recall}"
+        self.name += ")" if second_look is None else f", second look {second_look})"
 
     def query(self, v, n):
         return self._search(v, n, threads=1)

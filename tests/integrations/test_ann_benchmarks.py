@@ -26,11 +26,42 @@ def hdf5(monkeypatch):
 def test_hamming_is_exact(tmp_path, hdf5):
     path = tmp_path / "x-hamming.hdf5"
     hdf5.make(clustered(), path, "hamming", n_queries=40)
-    results = list(hdf5.run(path))
+    results = list(hdf5.run(path, group="exact"))
     assert [name for name, *_ in results] == [
         "embits(hamming, scan)", "embits(hamming, multi-index)",
     ]  # fmt: skip
     assert [recall for _, recall, *_ in results] == [1, 1]
+
+
+def test_cells_find_what_is_asked(tmp_path, hdf5):
+    path = tmp_path / "x-hamming.hdf5"
+    hdf5.make(clustered(), path, "hamming", n_queries=40)
+    recalls = [recall for _, recall, *_ in hdf5.run(path, group="cells")]
+    assert len(recalls) == 8
+    assert recalls[-1] > 0.98
+
+
+def test_recall_and_second_look_are_asked_for(hdf5, tmp_path):
+    import h5py
+    import module
+
+    path = tmp_path / "x-angular.hdf5"
+    hdf5.make(clustered(), path, n_queries=40)
+    with h5py.File(path) as file:
+        train, test = np.array(file["train"]), np.array(file["test"])
+    algorithm = module.Embits("angular", 64, "itq", True)
+    algorithm.fit(train)
+    exact, some = [], []
+    for found, arguments in ((exact, ("asymmetric", 4)), (some, ("asymmetric", 4, 0.9, 20))):
+        algorithm.set_query_arguments(*arguments)
+        found += [set(algorithm.query(query, 10)) for query in test]
+    assert (
+        str(algorithm) == "embits(itq, 64 bits, cells, asymmetric, ×4, recall 0.9, second look 20)"
+    )
+    shared = np.mean([len(a & b) for a, b in zip(exact, some, strict=True)])
+    assert shared > 8
+    algorithm.set_query_arguments("hamming", 0, 1.0)
+    assert len(algorithm.query(test[0], 10)) == 10
 
 
 def test_angular_gains_recall_with_the_shortlist(tmp_path, hdf5):
@@ -45,7 +76,7 @@ def test_angular_gains_recall_with_the_shortlist(tmp_path, hdf5):
         assert file["neighbors"].shape == file["distances"].shape == (40, 100)
         assert (np.diff(file["distances"], axis=1) >= 0).all()
     recalls = {}
-    for name, recall, *_ in hdf5.run(path, method="lsh"):
+    for name, recall, *_ in hdf5.run(path, group="all-rows", method="lsh"):
         *_, bits, search, oversample = name.rstrip(")").split(", ")
         recalls[bits, search, oversample] = recall
     assert len(recalls) == 3 * 2 * 6
@@ -85,7 +116,14 @@ def test_both_configurations_name_classes_and_arguments_of_the_module(hdf5):
             for metric, algorithms in metrics.items():
                 for algorithm in algorithms:
                     made = getattr(module, algorithm["constructor"])
-                    (group,) = algorithm["run_groups"].values()
-                    arguments = group["args"]
-                    values = arguments.values() if isinstance(arguments, dict) else arguments
-                    assert str(made(metric, *(choices[0] for choices in values)))
+                    for group in algorithm["run_groups"].values():
+                        assert str(made(metric, *firsts(group["args"])))
+                        if "query_args" in group:
+                            asked = made(metric, *firsts(group["args"]))
+                            asked.set_query_arguments(*firsts(group["query_args"]))
+
+
+def firsts(arguments):
+    """The first choice of each argument: a list for each, named ones for VIBE."""
+    values = arguments.values() if isinstance(arguments, dict) else arguments
+    return [choices[0] for choices in values]
