@@ -17,7 +17,7 @@ from embits.coders.neural.net import TOP, Net
 
 LANES = 8  # partial sums of squares
 LEAST_GAIN = 1e-6  # of a flip
-BLOCK = 1 << 24  # activations of candidates at a time
+BLOCK = 1 << 25  # activations of candidates at a time
 EXACT = 1 << 24  # the largest sums that float32 holds
 
 
@@ -72,10 +72,11 @@ class _Net:
         self.on, self.xp, self.tries = on, on.xp, tries
         self.hidden, self.bits = A.shape
         self.At, self.G, self.Mt = map(on.put, (A.T, G, M.T))
-        floats = net.alpha, net.a, net.beta, net.g, net.c, net.o, 2 * net.squares
-        self.alpha, self.a, self.beta, self.g, self.c, self.o, self.squares = (
-            on.put(np.asarray(each, np.float32)) for each in floats
-        )
+        zero, top = np.zeros(1), np.full(1, TOP)
+        floats = net.alpha, net.a, net.beta, net.g, net.c, net.o, 2 * net.squares, zero, top
+        put = (on.put(np.asarray(each, np.float32)) for each in floats)
+        self.alpha, self.a, self.beta, self.g, self.c, self.o, *others = put
+        self.squares, self.zero, self.top = others
 
     def start(self, x: Any, pulls: Any, codes: Any) -> Rows:
         """Rows of vectors x and packed codes."""
@@ -122,9 +123,9 @@ class _Net:
         norm, share = (xp.astype(part, kind)[:, None] for part in (norm, share))
         by_input = self._product(-2 * (rows.x - share * rows.y) / norm * self.c, self.Mt.T)
         by_r = by_input[:, middle:] * self.beta
-        by_p = self._product(xp.where(rows.r > 0, by_r, xp.zeros_like(by_r)), self.G)
+        by_p = self._product(xp.where(rows.r > 0, by_r, self.zero), self.G)
         by_p = (by_input[:, self.bits : middle] + by_p) * self.alpha
-        by_b = self._product(xp.where(rows.p > 0, by_p, xp.zeros_like(by_p)), self.At.T)
+        by_b = self._product(xp.where(rows.p > 0, by_p, self.zero), self.At.T)
         slopes = by_input[:, : self.bits] * (TOP / 2) + by_b - rows.pulls
         squared = xp.astype(rows.squared, kind)[:, None]
         return slopes * xp.astype(2 - 4 * rows.b, kind) + self.squares / squared
@@ -133,12 +134,11 @@ class _Net:
         """Slopes, rounded to -63 .. 63 of the largest, times weights."""
         xp = self.xp
         largest = xp.max(xp.abs(slopes), axis=1, keepdims=True)
-        top = xp.full_like(largest, TOP)
-        values = slopes * (top / xp.where(largest > 0, largest, top))
-        values = xp.where(xp.abs(values) < TOP + 1, values, xp.zeros_like(values))
+        values = slopes * (self.top / xp.where(largest > 0, largest, self.top))
+        values = xp.where(xp.abs(values) < TOP + 1, values, self.zero)
         whole = xp.trunc(values + (xp.astype(values >= 0, values.dtype) - 0.5))
         sums = xp.astype(whole, weights.dtype) @ weights
-        return xp.astype(sums, values.dtype) * (largest / top)
+        return xp.astype(sums, values.dtype) * (largest / self.top)
 
     def _decoded(self, first: Any, base: Any) -> tuple[Any, Any, Any]:
         """p, r and y, of A s and 63 Mb b."""
@@ -149,7 +149,8 @@ class _Net:
 
     def _activations(self, sums: Any, scale: Any, bias: Any) -> Any:
         values = self.xp.astype(sums, scale.dtype) * scale + bias
-        return self.xp.astype(self.xp.floor(self.xp.clip(values, 0, TOP) + 0.5), sums.dtype)
+        inside = self.xp.minimum(self.xp.maximum(values, self.zero), self.top)
+        return self.xp.astype(self.xp.floor(inside + 0.5), sums.dtype)
 
     def _measured(self, y: Any, x: Any) -> tuple[Any, Any]:
         """y · y and y · x of some vectors y, (n, some, dims), for each x."""
