@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.golden.make_v3 import TEXTS
-from tests.support import damage, damaged_collections, reader_corpus
+from tests.support import damage, damaged_collections, damaged_encoders, reader_corpus
 from tests.support.answers import answers
 from tests.support.static_models import write_model
 
@@ -195,6 +195,9 @@ def mutated(name: str, data: bytes, rng: random.Random) -> bytes:
         return damaged_collections.pack(change(damaged_collections.unpack(data), rng))
     if name == "static":
         return damaged_collections.pack(_damaged_model(damaged_collections.unpack(data), rng))
+    if name == "encoder" and rng.random() < 0.5:
+        with contextlib.suppress(Exception):  # as below
+            return damaged_encoders.lie_in_tokenizer(data, rng)
     if TARGETS[name] in (fuzz_file, fuzz_encoder):
         with contextlib.suppress(Exception):  # what is no file any more gets blind damage
             return damage.hostile(data, rng)

@@ -312,7 +312,7 @@ def read_qrels(path: Path) -> Qrels:
     qrels: Qrels = {}
     for place, (number, line) in enumerate(lines_of(path, has_comments=False)):
         fields = line.strip().split("\t" if "\t" in line.strip() else None)
-        is_score = re.fullmatch(r"\s*[-+]?[0-9]+\s*", fields[-1]) is not None
+        is_score = re.fullmatch(r"[-+]?[0-9]{1,18}", fields[-1].strip()) is not None
         if len(fields) not in (3, 4) or (not is_score and place > 0):
             raise malformed(path, number, line, _QREL)
         if not is_score:
@@ -320,7 +320,7 @@ def read_qrels(path: Path) -> Qrels:
         found, document = qrels.setdefault(fields[0].strip(), {}), fields[-2].strip()
         if document in found:
             raise malformed(path, number, line, "each pair of ids once")
-        found[document] = int(fields[-1])
+        found[document] = int(fields[-1].strip())
     if not qrels:
         raise ReadError(f"{path}: found no judgements, expected lines of {_QREL}")
     return qrels

@@ -144,9 +144,9 @@ def _number_type(values: list[str]) -> Any:
 def _record(path: Path, name: str, line: int, record: Any) -> tuple[str, str, dict[str, Any]]:
     text = record.get("text") if isinstance(record, dict) else None
     if not isinstance(text, str):
-        found = f"no text in {', '.join(map(repr, record))[:100]}" if record else "nothing"
-        if not isinstance(record, dict):
-            found = f"{record!r:.60}"
+        found = f"{record!r:.60}"
+        if isinstance(record, dict):
+            found = f"no text in {', '.join(map(repr, record))[:100]}" if record else "nothing"
         raise ReadError(f"{path}, line {line}: {found}; expected a field or column `text`")
     id = next((record[key] for key in _IDS if record.get(key) not in (None, "")), f"{name}:{line}")
     if not isinstance(id, str | int) or isinstance(id, bool):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import FormatError, InputError, MissingExtraError
+from embits.errors import FormatError, InputError, MissingExtraError, first_line
 from embits.ids.keys import Keys
 from embits.ids.subwords import Subwords
 from embits.text.tokenizer import unpack_tokenizer
@@ -56,7 +56,7 @@ class TokenizerTokens:
         try:
             tokenizer = tokenizers.Tokenizer.from_str(text)
         except Exception as error:  # noqa: BLE001 - it raises plain Exceptions
-            raise FormatError(f"the tokenizer cannot be read: {error!s:.200}") from None
+            raise FormatError(f"the tokenizer is damaged: {first_line(error)}") from None
         tokenizer.no_padding()
         tokenizer.no_truncation()
         most = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
@@ -75,7 +75,7 @@ class TokenizerTokens:
         try:
             found = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         except Exception as error:  # noqa: BLE001 - as above
-            raise FormatError(f"the tokenizer is damaged: {error!s:.200}") from None
+            raise FormatError(f"the tokenizer is damaged: {first_line(error)}") from None
         batch = _batch([each.ids for each in found])
         if self.unknown is None:
             return batch

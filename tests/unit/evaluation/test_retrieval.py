@@ -177,6 +177,15 @@ def test_ids_may_start_with_a_number_sign_and_contain_spaces(tmp_path):
     assert read_qrels(tmp_path / "qrels.tsv") == {"#1 a": {"#2 b": 1}}
 
 
+def test_scores_between_odd_spaces_are_numbers_and_endless_digits_are_refused(tmp_path):
+    path = tmp_path / "qrels.tsv"
+    path.write_text("q\td\t1\nq\te\t\x1d2\x1f\n")
+    assert read_qrels(path) == {"q": {"d": 1, "e": 2}}
+    path.write_text(f"q\td\t1\nq\te\t{'9' * 5000}\n")
+    with pytest.raises(embits.ReadError, match="line 2"):
+        read_qrels(path)
+
+
 # -- the verbs -------------------------------------------------------------------------------------
 
 

@@ -272,6 +272,7 @@ def test_folders_of_texts_are_read(at):
         ("a.jsonl", b'{"text": "x"}\n{', "line 2: not valid JSON"),
         ("a.jsonl", b'{"text": "x"}\n[1]', "line 2: "),
         ("a.jsonl", b'{"text": "x", "deep": ["\\ud800"]}', "line 1: half of a surrogate pair"),
+        ("a.jsonl", b"9", "line 1: 9; expected a field"),
         ("a.jsonl", b'{"body": "x"}', "expected a field or column `text`"),
         ("a.jsonl", b'{"text": "x", "id": [1]}', "the id is"),
         ("a.txt", b"good\nbad \xff", "line 2: not UTF-8"),
