@@ -19,15 +19,20 @@ import signal
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow  # noqa: F401  # before processes are forked: its import takes longer than they live
+import pyarrow
+import pyarrow.compute
 
 import embits
 from embits.search.rescoring import rescore_floats
+
+# Before processes are forked: what pyarrow imports takes longer than they live.
+pyarrow.array([["a"], None])
 
 # Kept in 16 bits without a loss: a new coder has the planes of the old one, so codes stay.
 ROWS = np.random.default_rng(0).normal(size=(500, 16)).astype("f2").astype("f4")
@@ -173,6 +178,7 @@ def main() -> None:
         reader = forked(read_until_killed, path)
         model: Model = {}
         changes = halfway = leftovers = 0
+        kinds = Counter[str]()  # of the changes that were under way
         for kill in range(options.kills):
             ours, theirs = os.pipe()
             child = forked(write_until_killed, path, dict(model), kill, theirs)
@@ -186,6 +192,7 @@ def main() -> None:
             model, was_halfway = check(path, model, lines)
             changes += sum(what == "done" for what, _ in lines)
             halfway += was_halfway
+            kinds[lines[-1][1][0] if was_halfway else "none"] += 1
         assert os.waitpid(reader, os.WNOHANG) == (0, 0), "the reader failed"
         os.kill(reader, signal.SIGKILL)
         os.waitpid(reader, 0)
@@ -195,7 +202,7 @@ def main() -> None:
         assert left == last.manifest.files() | {"_lock"}, "leftovers are deleted"
     print(
         f"{options.kills} kills, {halfway} of them in a change, {leftovers} incomplete files; "
-        f"{changes} changes were made, and none was lost"
+        f"{changes} changes were made, and none was lost; under way: {dict(kinds)}"
     )
 
 
