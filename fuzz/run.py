@@ -11,15 +11,18 @@ from __future__ import annotations
 import argparse
 import gc
 import hashlib
+import os
 import random
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import FunctionType
 
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "fuzz"
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
 def main() -> int:
@@ -39,8 +42,11 @@ def main() -> int:
         command = [sys.executable, __file__, "--one", name, "--seconds", str(options.seconds)]
         log = WORK / f"{name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("w") as file:
-            code = subprocess.run(command, stderr=file, stdout=file, check=False).returncode
+        with log.open("w") as file, tempfile.TemporaryDirectory(dir=MEMORY) as folder:
+            own = {**os.environ, "FUZZ_FOLDER": folder}  # libFuzzer ends without removing it
+            code = subprocess.run(
+                command, stderr=file, stdout=file, check=False, env=own
+            ).returncode
         last = [line for line in log.read_text(errors="replace").splitlines() if "runs" in line][
             -1:
         ]

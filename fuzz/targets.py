@@ -32,7 +32,7 @@ from embits.evaluation import data as evaluation
 from embits.text.passages import read_passages
 
 REFUSED = (embits.ReadError, embits.InputError, embits.errors.MissingExtraError)
-_FOLDER = tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+_FOLDER = tempfile.TemporaryDirectory(dir=os.environ.get("FUZZ_FOLDER"))
 _PATH = Path(_FOLDER.name) / "input"
 
 
