@@ -638,11 +638,11 @@ class BinaryVectors(WordMethods, Pretrained):
             {'year': [2022, 2020]}
         """
         listed = [ids] if is_id(ids) else ids
-        chosen, stored = self._chosen(listed, rows), StoredColumns.of(self.columns, len(self))
+        chosen, held = self._chosen(listed, rows, "get"), StoredColumns.of(self.columns, len(self))
         if isinstance(columns, str):
             raise InputError(f"columns is the single string {columns!r}, expected a list of names")
-        names = stored.kinds if columns is None else columns
-        return {name: column_values(stored, len(self), name, chosen).tolist() for name in names}
+        names = held.kinds if columns is None else columns
+        return {name: column_values(held, len(self), name, chosen).tolist() for name in names}
 
     def to_arrow(self) -> Any:
         """The ids and columns of all rows as an Arrow table; needs pyarrow.
@@ -730,7 +730,7 @@ class BinaryVectors(WordMethods, Pretrained):
             raise InputError(f"there is no row {row}: there are {n:,} rows{hint}")
         return array.astype(np.int64)
 
-    def _chosen(self, which: Any, rows: Any) -> NDArray[np.int64]:
+    def _chosen(self, which: Any, rows: Any, name: str = "subset") -> NDArray[np.int64]:
         """Row numbers of rows that are given as ids or a mask, or by number, in their order."""
         if (which is None) == (rows is None):
             raise InputError("expected ids or rows=, one of them")
@@ -740,10 +740,10 @@ class BinaryVectors(WordMethods, Pretrained):
         if array.ndim != 1:
             raise InputError(f"shape {array.shape}, expected a list of ids, or a mask")
         if array.dtype == bool:
-            return filters.parsed("subset", array, len(self)).rows
+            return filters.parsed(name, array, len(self)).rows
         if array.size and array.dtype.kind not in "UTOiu":
             raise InputError(f"rows are {array.dtype}, expected ids or a mask; or rows=")
-        found = self._rows_of_ids("subset", array) if array.size else array
+        found = self._rows_of_ids(name, array) if array.size else array
         return self._numbered(found.astype(np.int64))
 
     def slim(

@@ -217,7 +217,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 
 
 def parse_conditions(texts: Iterable[str], kinds: Mapping[str, str]) -> list[Condition]:
-    """Conditions such as "year >= 2020" or "label in news, sport", on columns of these kinds."""
+    """Conditions such as "year >= 2020" or "label in news, null", on columns of these kinds."""
     found = []
     for text in texts:
         match = _CONDITION.fullmatch(text)
@@ -226,9 +226,9 @@ def parse_conditions(texts: Iterable[str], kinds: Mapping[str, str]) -> list[Con
             raise click.UsageError(f"the condition {text!r} has no operator, {expected}")
         name, op, value = match[1], match[2].replace("==", "="), match[3]
         parse = _PARSERS.get(kinds.get(name, "").removeprefix("list of "), str)
-        values = value.strip("()[]").split(",") if op == "in" else [value]
+        values = map(str.strip, value.strip("()[]").split(",") if op == "in" else [value])
         try:
-            parsed = [parse(each.strip().strip("'\"")) for each in values]
+            parsed = [None if v == "null" else parse(v.strip("'\"")) for v in values]
         except (ValueError, KeyError):
             raise InputError(f"{text!r}: column {name!r} holds {kinds[name]}") from None
         found.append(Condition(name, op, parsed if op == "in" else parsed[0]))

@@ -85,14 +85,17 @@ def describe(path: Path | str, bits: BinaryVectors | Contents) -> dict[str, Any]
     """The facts of `info --json`; sizes in bytes. `Contents` are those of an unknown coder."""
     from embits.binary_vectors import BinaryVectors
     from embits.collection import Collection
+    from embits.text.answers import ENCODER
 
     size = size_on_disk(path)
     parts: dict[str, Any] = {}
     rest: dict[str, Any] = {}
     if isinstance(bits, BinaryVectors):
         rows, method, params = len(bits), bits.coder.method, bits.coder.get_params()
-        counts = bits.byte_counts()
-        parts = {"parts": counts._asdict() | {"header": max(0, size - counts.total)}}
+        counts = bits.byte_counts()._asdict()
+        if (encoder := Path(path, ENCODER)).is_file():  # of texts
+            counts["encoder"] = encoder.stat().st_size
+        parts = {"parts": counts | {"header": max(0, size - sum(counts.values()))}}
         rest = {"subwords": bits.subwords is not None}
         if (centers := bits.rows.centers) is not None:
             rest["cells"] = len(centers)

@@ -91,17 +91,21 @@ def ask(
     found = notes.search_texts(text, k, hybrid=hybrid and len(bits) > 0, where=filters)
     meant = bits.search(vector, len(bits), metric="asymmetric") if hybrid else found
     scores = dict(zip(meant.rows.tolist(), meant[0].tolist(), strict=True))
-    texts = found.column("text")
-    for id, row, score, shown in zip(found.ids, found.rows.tolist(), found[0], texts, strict=True):
-        near = bound if least is not None or not share_words(text, shown) else SHARING * bound
-        if vector.any() and scores[row] >= near:
-            answers.append({"id": id, "score": round(float(score), 4), "text": shown})
+    has_titles = "title" in notes.manifest.columns
+    titles = found.column("title") if has_titles else [None] * len(found.rows)
+    parts = zip(found.ids, found.rows.tolist(), found[0], titles, found.column("text"), strict=True)
+    for id, row, score, title, shown in parts:
+        shares = least is None and share_words(text, f"{title or ''} {shown or ''}")
+        if vector.any() and scores[row] >= (SHARING * bound if shares else bound):
+            score = round(float(score), 4)
+            answers.append({"id": id, "score": score, "title": title, "text": shown})
     if as_json:
         print_json({"query": text, "answers": answers})
         return
     if not answers:
         click.echo(f"no answer in {printable(str(collection))}")
     for answer in answers:
-        line = " ".join(answer["text"].split())
+        head = f"{answer['score']:.2f}  {answer['id']}  {answer['title'] or ''}"
+        line = " ".join((answer["text"] or "").split())
         line = line if len(line) <= _SHOWN else f"{line[:_SHOWN]} …"
-        click.echo(f"{answer['score']:.2f}  {printable(answer['id'])}\n      {printable(line)}")
+        click.echo(f"{printable(head.rstrip())}\n      {printable(line)}")

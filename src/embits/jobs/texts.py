@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from embits.arrays import Progress
+from embits.arrays import Progress, blocks
 from embits.coders import NearLossless
 from embits.collection import Collection
 from embits.collection.manifest import write_manifest
 from embits.collection.opening import opened_or_undone
 from embits.errors import InputError, TrainingWarning
 from embits.file.contents import write_coder
-from embits.text.answers import Encoder, keep_encoder, sentence_transformer, vectors_of
+from embits.text.answers import Encoder, keep_encoder, sentence_transformer, texts_of, vectors_of
 from embits.text.encoder import TextEncoder
 from embits.text.passages import Passage, read_passages, text_of
 
@@ -120,13 +120,13 @@ def _add(
 ) -> dict[str, int]:
     """Encode passages and add them; those without a known token are left out."""
     names = sorted({name for each in passages for name in each.fields})
-    done, waiting = {"added": 0, "skipped": 0}, iter(passages)
+    done = {"added": 0, "skipped": 0}
     texts = {text_of(each.id) for each in passages}
     stale = {id for id in notes.ids().tolist() if text_of(id) in texts}
     if stale and not update:
         hint = "`embits add --update` replaces it"
         raise InputError(f"the id {text_of(min(stale))!r} already exists: {hint}")
-    while batch := list(islice(waiting, _BATCH)):
+    for batch in (passages[some] for some in blocks(len(passages), _BATCH)):
         vectors = vectors_of(encoder, [each.indexed for each in batch])
         kept = np.flatnonzero(vectors.any(axis=1))
         rows = [batch[row] for row in kept]
@@ -136,7 +136,10 @@ def _add(
             put = notes.upsert if update else notes.add
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", TrainingWarning)  # the coder is fitted below
-                put(vectors[kept], [each.id for each in rows], columns=columns)
+                try:
+                    put(vectors[kept], [each.id for each in rows], columns=columns)
+                except InputError as error:
+                    raise InputError(_with_places(str(error), rows)) from None
             stale.difference_update(each.id for each in rows)
         done["added"] += len(rows)
         done["skipped"] += len(batch) - len(rows)
@@ -150,13 +153,16 @@ def _add(
     return done
 
 
+def _with_places(message: str, rows: list[Passage]) -> str:
+    """A message with files and lines in place of the numbers of rows."""
+    places = {f"row {row}": each.place for row, each in enumerate(rows)}
+    return re.sub(r"row \d+", lambda found: places.get(found[0], found[0]), message)
+
+
 def _refit(notes: Collection, encoder: Encoder) -> None:
     """Fit the coder again, on all texts; rows that were added as vectors have none."""
     bits = notes.snapshot()
-    columns = bits.get(rows=np.arange(len(bits)))
-    texts, titles = columns["text"], columns.get("title", [None] * len(bits))
-    if all(texts):
-        rows = zip(texts, ({"title": each} for each in titles), strict=True)
-        vectors = vectors_of(encoder, [Passage("", *each).indexed for each in rows])
+    if all(texts := texts_of(bits)):
+        vectors = vectors_of(encoder, texts)
         sample = vectors[:: -(-len(vectors) // _BATCH)]
         notes.refit(vectors, bits.ids(), coder=_fitted(encoder, sample, bits.n_bits))

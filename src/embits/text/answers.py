@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 import re
-import shutil
 import string
+import tempfile
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -86,6 +85,13 @@ def vectors_of(encoder: Encoder, texts: list[str]) -> NDArray[np.float32]:
     return np.asarray(encoder.encode(texts), np.float32)
 
 
+def texts_of(bits: BinaryVectors) -> list[str]:
+    """What is searched of rows: their titles, where they have some, and their texts."""
+    columns, none = bits.get(rows=np.arange(len(bits))), [None] * len(bits)
+    parts = zip(columns.get("title", none), columns.get("text", none), strict=True)
+    return [" ".join(each for each in part if isinstance(each, str) and each) for part in parts]
+
+
 def search_texts(
     bits: BinaryVectors,
     encoder: Encoder,
@@ -142,10 +148,7 @@ class Words:
             self._bm25s = import_module("bm25s")
         except ImportError:
             raise MissingExtraError("hybrid searches", "text") from None
-        columns = bits.get(rows=np.arange(len(bits)))
-        none = [None] * len(bits)
-        parts = zip(columns.get("title", none), columns.get("text", none), strict=True)
-        texts = [" ".join(str(each) for each in part if each) for part in parts]
+        texts = texts_of(bits)
         digest = hashlib.sha256(json.dumps([self._bm25s.__version__, texts]).encode()).hexdigest()
         kept = cache_folder() / f"bm25-{digest[:32]}"
         with suppress(OSError, ValueError, KeyError):
@@ -155,12 +158,9 @@ class Words:
         self._index.index(self._tokenized(texts), show_progress=False)
         with suppress(OSError):
             kept.parent.mkdir(parents=True, exist_ok=True)
-            new = kept.with_name(f".{kept.name}.{os.getpid()}")
-            self._index.save(str(new))
-            try:
-                new.replace(kept)
-            finally:
-                shutil.rmtree(new, ignore_errors=True)
+            with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+                self._index.save(f"{folder}/index")
+                Path(folder, "index").replace(kept)
 
     @classmethod
     def of(cls, bits: BinaryVectors) -> Words:

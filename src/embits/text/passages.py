@@ -31,6 +31,7 @@ class Passage(NamedTuple):
     id: str  # of a part: ID#0, ID#1, …
     text: str
     fields: dict[str, Any]  # what else its record has, such as the title
+    place: str = ""  # the file, and the line
 
     @property
     def indexed(self) -> str:
@@ -44,13 +45,13 @@ def read_passages(paths: list[Path]) -> Iterator[Passage]:
     seen: set[str] = set()
     for path in paths:
         for file, name in _files(path):
-            for id, text, fields in _records(file, name):
-                if id in seen:
-                    raise InputError(f"{file}: the id {id!r} is given twice")
-                seen.add(id)
-                parts = split(text)
-                for number, part in enumerate(parts):
-                    yield Passage(f"{id}#{number}" if len(parts) > 1 else id, part, fields)
+            for each in _records(file, name):
+                if each.id in seen:
+                    raise InputError(f"{each.place}: the id {each.id!r} is given twice")
+                seen.add(each.id)
+                parts = split(each.text)
+                ids = [f"{each.id}#{n}" for n in range(len(parts))] if len(parts) > 1 else [each.id]
+                yield from (each._replace(id=i, text=x) for i, x in zip(ids, parts, strict=True))
 
 
 def text_of(id: str) -> str:
@@ -93,12 +94,12 @@ def _files(path: Path) -> Iterator[tuple[Path, str]]:
             yield file, below.as_posix()
 
 
-def _records(path: Path, name: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """The id, text and other fields of each record of a file."""
+def _records(path: Path, name: str) -> Iterator[Passage]:
+    """Each record of a file as one passage."""
     text = _decoded(path)
     kind = Path(path.name.removesuffix(".gz")).suffix.lower()
     if kind in (".txt", ".md"):
-        yield name, text, {}
+        yield Passage(name, text, {}, str(path))
         return
     if kind in (".csv", ".tsv"):
         how: Any = {"delimiter": "\t" if kind == ".tsv" else ",", "strict": True}
@@ -135,27 +136,26 @@ def _records(path: Path, name: str) -> Iterator[tuple[str, str, dict[str, Any]]]
 
 def _number_type(values: list[str]) -> Any:
     """What makes numbers of a column of a CSV file, if all of its values are numbers."""
-    for kind, form in _NUMBERS.items():
-        if all(map(form.fullmatch, filter(None, values))):
-            return kind
-    return str
+    given = list(filter(None, values))
+    return next((kind for kind, form in _NUMBERS.items() if all(map(form.fullmatch, given))), str)
 
 
-def _record(path: Path, name: str, line: int, record: Any) -> tuple[str, str, dict[str, Any]]:
+def _record(path: Path, name: str, line: int, record: Any) -> Passage:
+    place = f"{path}, line {line}"
     text = record.get("text") if isinstance(record, dict) else None
     if not isinstance(text, str):
         found = f"{record!r:.60}"
         if isinstance(record, dict):
             found = f"no text in {', '.join(map(repr, record))[:100]}" if record else "nothing"
-        raise ReadError(f"{path}, line {line}: {found}; expected a field or column `text`")
+        raise ReadError(f"{place}: {found}; expected a field or column `text`")
     id = next((record[key] for key in _IDS if record.get(key) not in (None, "")), f"{name}:{line}")
     if not isinstance(id, str | int) or isinstance(id, bool):
-        raise ReadError(f"{path}, line {line}: the id is {id!r:.60}, expected a string or number")
+        raise ReadError(f"{place}: the id is {id!r:.60}, expected a string or number")
     if _PART.search(str(id)):
         hint = "give the id of the text, or one without # and digits at its end"
-        raise ReadError(f"{path}, line {line}: the id {id!r:.60} is that of a passage: {hint}")
+        raise ReadError(f"{place}: the id {id!r:.60} is that of a passage: {hint}")
     fields = {k: v for k, v in record.items() if k not in ("text", *_IDS)}
-    return str(id), text, {_OWN.get(k, k): _plain(v) for k, v in fields.items()}
+    return Passage(str(id), text, {_OWN.get(k, k): _plain(v) for k, v in fields.items()}, place)
 
 
 def _plain(value: Any) -> Any:

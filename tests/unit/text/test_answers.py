@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 import string
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import embits
 from embits.cli import embits as command
-from embits.errors import InputError, ReadError
+from embits.errors import InputError, ReadError, UnknownWordError
 from embits.text.answers import Words, search_texts
 from embits.text.passages import OVERLAP, WORDS, read_passages, split
 from tests.support.static_models import WORDS as WORDS_OF_MODEL
@@ -91,6 +92,30 @@ def test_what_has_no_known_word_has_no_answer(notes, hybrid):
     assert run("ask", notes, "", *options)["answers"] == []
 
 
+def test_answers_have_the_titles_of_their_texts(notes):
+    found = run("ask", notes, "songs", "-k", 3, "--least", -1)["answers"]
+    assert {each["id"]: each["title"] for each in found} == {"a": "Music", "b": None, "7": None}
+    printed = CliRunner().invoke(command, ["ask", str(notes), "songs", "--least", "-1"]).stdout
+    assert re.search(r"^\d\.\d\d  a  Music\n      a song of the album$", printed, re.MULTILINE)
+    assert re.search(r"^-?\d\.\d\d  b$", printed, re.MULTILINE)
+
+
+def test_a_word_of_the_question_may_be_in_the_title(at, encoder, monkeypatch):
+    record = {"id": "a", "title": "Guitar", "text": "a song of the album"}
+    run("index", write_lines(at / "one.jsonl", [record]), "-o", "one", "--encoder", encoder)
+    score = run("ask", "one", "guitar", "--least", -1)["answers"][0]["score"]
+    monkeypatch.setattr("embits.cli.texts.least_score", lambda *_: score / 0.9)
+    assert run("ask", "one", "guitar")["answers"]
+    assert not run("ask", "one", "the guitars", "--where", "title=Guitar", "--least", 2)["answers"]
+
+
+def test_the_encoder_is_a_part_of_its_own_in_info(notes):
+    parts = run("info", notes)["parts"]
+    assert parts["encoder"] == (notes / "_encoder.safetensors").stat().st_size
+    assert parts["header"] < 10_000
+    assert sum(parts.values()) == run("info", notes)["bytes"]
+
+
 def test_no_answer_scores_less_than_the_least(notes):
     assert run("ask", notes, "songs", "--least", 2)["answers"] == []
 
@@ -106,6 +131,44 @@ def test_other_fields_are_columns_and_conditions(notes):
     assert {each["id"] for each in found["answers"]} == {"b", "7"}
     found = run("ask", notes, "songs", "--least", -1, "--where", "title=Music")
     assert [each["id"] for each in found["answers"]] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "ids"),
+    [
+        ("title = null", {"b", "7"}),
+        ("title != null", {"a"}),
+        ("title in null, Music", {"a", "b", "7"}),
+        ("title = 'null'", set()),
+        ("tags = null", {"a", "7"}),
+    ],
+)
+def test_null_in_a_condition_is_a_missing_value(notes, condition, ids):
+    found = run("ask", notes, "songs", "--least", -1, "--where", condition)
+    assert {each["id"] for each in found["answers"]} == ids
+
+
+def test_an_order_has_no_null(notes):
+    with pytest.raises(InputError, match="column 'year' holds int, found None"):
+        run("ask", notes, "songs", "--where", "year > null")
+
+
+def test_values_that_do_not_fit_are_named_with_their_lines(notes, at, encoder):
+    texts = at / "texts.jsonl"
+    lines = ['{"text": "song", "n": 1}', "", '{"text": "xylophone"}', '{"text": "lake", "n": "x"}']
+    texts.write_text("\n".join(lines))
+    first, last = (re.escape(f"{texts}, line {line}") for line in (1, 4))
+    with pytest.raises(InputError, match=f"'n' has string in {last}, where {first} has int"):
+        run("index", texts, "-o", at / "new", "--encoder", encoder)
+    assert not (at / "new").exists()
+    texts.write_text('\n{"text": "song", "year": "row 9"}')
+    with pytest.raises(InputError, match=f"'year' has 'row 9' in {re.escape(str(texts))}, line 2,"):
+        run("add", notes, texts)
+
+
+def test_unknown_ids_are_those_of_get(notes):
+    with pytest.raises(UnknownWordError, match="1 of the 2 ids of get is unknown"):
+        embits.load(notes).get(["a", "x"])
 
 
 def test_added_texts_are_found_and_updated_ones_replace_all_their_passages(notes, at):
@@ -131,7 +194,7 @@ def test_a_collection_is_not_overwritten_and_an_id_not_added_twice(notes, at, en
 
 def test_texts_that_cannot_be_added_leave_no_folder(at, encoder):
     write_lines(at / "twice.jsonl", [{"id": "a", "text": "music"}] * 2)
-    with pytest.raises(InputError, match="twice"):
+    with pytest.raises(InputError, match=r"twice\.jsonl, line 2: the id 'a' is given twice"):
         run("index", at / "twice.jsonl", "-o", at / "new", "--encoder", encoder)
     assert not (at / "new").exists()
 
