@@ -366,16 +366,14 @@ class PieceColumns:
                 parts = [_flags(chunk, kind, each) for chunk in chunks]
                 flags &= np.concatenate([np.empty(0, bool), *parts])
             return flags
-        from pyarrow import acero
+        from pyarrow import dataset
 
         columns = [
             pa.chunked_array(self.chunks(name, kind), arrow_type(kind))
             for name, kind in kinds.items()
         ]
-        table = acero.TableSourceNodeOptions(pa.table(columns, names=list(kinds)))
-        source = acero.Declaration("table_source", table)
-        project = acero.ProjectNodeOptions([where], ["found"])
-        found = acero.Declaration("project", project, [source]).to_table(use_threads=False)[0]
+        source = dataset.dataset(pa.table(columns, names=list(kinds)))
+        found = source.to_table(columns={"found": where}, use_threads=False)[0]
         if found.type != pa.bool_():
             raise InputError(f"where: the expression gives {found.type}, expected booleans")
         return _bools(pa.compute.fill_null(found, False))

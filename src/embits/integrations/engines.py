@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from embits.integrations import Facts
 from embits.integrations.table import check_ids, check_name, row_blocks, to_export
 
 __all__ = ["export_elasticsearch", "export_opensearch", "export_vespa"]
+
+Line: TypeAlias = Callable[[str, Any], str]  # what is written of the id and code of a row
 
 MAX_ID_BYTES = 512  # of `_id` in Elasticsearch and OpenSearch
 _BLOCK_ROWS = 1 << 14
@@ -39,7 +41,7 @@ def export_elasticsearch(
     """
     vector = {"type": "dense_vector", "element_type": "bit", "dims": 8 * bits.codes.shape[1]}
     mapping = {"mappings": {"properties": {_named("field", field): vector}}}
-    return _bulk(bits, target, progress, overwrite, field, mapping, 32_768)
+    return _lines(bits, target, progress, overwrite, _document(bits, field, 32_768), mapping)
 
 
 def export_opensearch(
@@ -58,7 +60,7 @@ def export_opensearch(
         "settings": {"index": {"knn": True}},
         "mappings": {"properties": {_named("field", field): vector}},
     }
-    return _bulk(bits, target, progress, overwrite, field, mapping, 16_000)
+    return _lines(bits, target, progress, overwrite, _document(bits, field, 16_000), mapping)
 
 
 def export_vespa(
@@ -96,11 +98,8 @@ def export_vespa(
     return _lines(bits, target, progress, overwrite, put, mapping)
 
 
-def _bulk(
-    bits: BinaryVectors, target: str, progress: Progress | None, overwrite: bool,
-    field: str, mapping: Any, most: int,
-) -> Facts:  # fmt: skip
-    """Two lines a row: the action with the id, and the document."""
+def _document(bits: BinaryVectors, field: str, most: int) -> Line:
+    """Makes two lines of a row: the action with the id, and the document."""
     if bits.n_bits > most:
         raise InputError(f"codes of {bits.n_bits:,} bits, expected at most {most:,} in this engine")
     check_ids(bits, MAX_ID_BYTES)
@@ -109,13 +108,17 @@ def _bulk(
         document = {field: code.view(np.int8).tolist()}
         return json.dumps({"index": {"_id": name}}) + "\n" + json.dumps(document)
 
-    return _lines(bits, target, progress, overwrite, index, mapping)
+    return index
 
 
 def _lines(
-    bits: BinaryVectors, target: str, progress: Progress | None, overwrite: bool,
-    line: Callable[[str, Any], str], mapping: Any,
-) -> Facts:  # fmt: skip
+    bits: BinaryVectors,
+    target: str,
+    progress: Progress | None,
+    overwrite: bool,
+    line: Line,
+    mapping: Any,
+) -> Facts:
     bits, path = to_export(bits), Path(target)
     check_target(path, overwrite=overwrite)
     with atomic_write(path) as file:

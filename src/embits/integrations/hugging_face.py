@@ -70,7 +70,11 @@ def save_pretrained(
             raise InputError(f"{path} exists, and embits did not write it")
     model.parent.mkdir(parents=True, exist_ok=True)
     kept.save(model)
-    contents = {config: json.dumps(_config(model), indent=2, sort_keys=True) + "\n"}
+    found = store.open_file(model)
+    facts = {name: getattr(found, name) for name in ("method", "n_bits", "dims")}
+    facts |= {"format_version": found.version, "rows": len(found.codes), "params": {**found.params}}
+    facts |= {"library_name": "embits", "model_type": "embits"}
+    contents = {config: json.dumps(facts, indent=2, sort_keys=True) + "\n"}
     if _may_replace(readme, MARK):
         contents[readme] = text
     for path, content in contents.items():
@@ -129,13 +133,6 @@ def push_to_hub(
             options = {"revision": revision, "allow_patterns": uploaded, "commit_message": message}
             commit = api.upload_folder(repo_id=repo_id, folder_path=folder, **options)
     return str(commit.commit_url)
-
-
-def _config(model: Path) -> dict[str, Any]:
-    found = store.open_file(model)
-    facts = {name: getattr(found, name) for name in ("method", "n_bits", "dims")}
-    facts |= {"format_version": found.version, "rows": len(found.codes), "params": {**found.params}}
-    return {"library_name": "embits", "model_type": "embits", **facts}
 
 
 def _may_replace(path: Path, mark: str) -> bool:

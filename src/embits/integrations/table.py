@@ -40,6 +40,9 @@ class Neighbor(NamedTuple):
     row: int
 
 
+Search: TypeAlias = Callable[[Codes, int], list[Neighbor]]
+
+
 @dataclasses.dataclass(frozen=True)
 class Description:
     """What the codes of a table are: stored beside them, it marks the table as ours."""
@@ -98,9 +101,8 @@ class Table(abc.ABC):
         return Neighbor(found.get("word", str(found["id"])), int(distance), found["id"])
 
     def nearest(
-        self, query: Query, k: int, coder: Coder | None,
-        search: Callable[[Codes, int], list[Neighbor]], most: int | None = None,
-    ) -> list[Neighbor]:  # fmt: skip
+        self, query: Query, k: int, coder: Coder | None, search: Search, most: int | None = None
+    ) -> list[Neighbor]:
         """Find the k nearest rows by Hamming distance, ties in row order.
 
         Args:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import pyarrow.parquet as pq
@@ -20,6 +20,8 @@ from ray.exceptions import RayError, RayTaskError
 
 from embits.errors import ClusterError, EmbitsError
 
+Calls: TypeAlias = Iterable[tuple[Any, ...]]  # arguments of each
+
 _STOP_SECONDS = 30  # how long to wait for running tasks
 _QUEUED_PER_CPU = 4  # tasks; a cluster that grows on demand must see waiting tasks
 
@@ -27,7 +29,7 @@ shared = lru_cache(maxsize=1)(ray.get)  # a coder that `ray.put` shared: once in
 
 
 def run_tasks(
-    function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], workers: int | None
+    function: Callable[..., Any], calls: Calls, workers: int | None
 ) -> Generator[tuple[int, Any]]:
     """Call a function in workers; gives the number of each task and its result, as they finish.
 
@@ -54,9 +56,8 @@ def run_tasks(
 
 
 def gathered(
-    function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], workers: int | None,
-    report: Callable[[int], Any] | None = None,
-) -> list[Any]:  # fmt: skip
+    function: Callable[..., Any], calls: Calls, workers: int | None, report: Any = None
+) -> list[Any]:
     """What workers return for each call, in order; `report` is told how many calls are done."""
     results: dict[int, Any] = {}
     with contextlib.closing(run_tasks(function, calls, workers)) as found:
