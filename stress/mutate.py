@@ -45,7 +45,11 @@ TESTS = {
         *("unit/search/test_pieces.py", "unit/search/test_search.py"),
     ],
     "search/filters": ["unit/test_filtered_vectors.py", "unit/search/test_filters.py"],
-    "search/rescoring": ["unit/search/test_search_asymmetric.py", "unit/search/test_filters.py"],
+    "search/cells": ["unit/collection/test_cells.py", "unit/search/test_cells.py"],
+    "search/rescoring": [
+        *("unit/collection/test_rescoring.py", "unit/search/test_search_asymmetric.py"),
+        "unit/search/test_filters.py",
+    ],
     "search/pairs": ["unit/search/test_pairs.py"],
     "search/scan": [
         *(f"unit/search/test_{name}.py" for name in ("within", "search", "search_asymmetric")),
@@ -55,16 +59,18 @@ TESTS = {
     "search/pieces": ["unit/search/test_pieces.py", "unit/collection/test_collection.py"],
     "file": [
         *("unit/file/test_overwrite.py", "unit/file/test_store.py", "trust/test_golden.py"),
-        *("trust/test_file_headers.py", "unit/test_slim.py"),
+        *("trust/test_file_headers.py", "unit/test_slim.py", "unit/test_lengths.py"),
     ],
     "file/atomic": ["unit/file/test_overwrite.py", "trust/test_writes.py"],
     "collection": [
         *(f"unit/collection/test_{name}.py" for name in ("opening", "parquet", "errors")),
         *(
             f"unit/collection/test_{name}.py"
-            for name in ("subset_concat", "safety", "collection", "states")
+            for name in ("columns", "rescoring", "cells", "subset_concat", "safety")
         ),
+        *("unit/collection/test_collection.py", "unit/collection/test_states.py"),
     ],
+    "columns.py": ["unit/collection/test_columns.py"],
 }
 # The tests for the mutants that those do not notice.
 MORE_TESTS = {
@@ -72,9 +78,11 @@ MORE_TESTS = {
     "search": [
         *(f"unit/search/test_{name}.py" for name in ("within", "search", "search_multi_index")),
         *("unit/test_wrong_uses.py", "unit/search/test_planes.py", "unit/search/test_filters.py"),
+        *("unit/search/test_cells.py", "unit/test_lengths.py"),
     ],
     "file": ["unit/file", "unit/collection/test_errors.py", "trust/test_files.py"],
     "collection": ["unit/cli/test_collections.py", "trust/test_collections.py"],
+    "columns.py": ["unit/test_lengths.py", "unit/cli/test_collections.py", "trust/test_golden.py"],
 }
 # These need a GPU, or PyTorch, which the tests of a machine without it skip.
 LEFT_OUT = {"search/gpu.py", "search/_gpu_kernels.py"}
@@ -209,7 +217,7 @@ def main() -> int:
     sys.path.insert(0, str(ROOT / "src"))
     modules = [
         path.relative_to(PACKAGE).as_posix()
-        for name in options.only or ("arrays.py", "search", "file", "collection")
+        for name in options.only or ("arrays.py", "columns.py", "search", "file", "collection")
         for path in ([PACKAGE / name] if name.endswith(".py") else (PACKAGE / name).glob("*.py"))
     ]
     modules = sorted(set(modules) - LEFT_OUT)
