@@ -36,7 +36,7 @@ ABOUT_TARGETS = {  # of the codes of words
 @click.option("--bits", type=options.WholeNumber(1, MAX_BITS), help="Bits per code [default: 256].")
 @options.method_option
 @click.option("--seed", type=options.WholeNumber(), default=0, help="Random seed of the training.")
-@options.params_option("Parameter of the method.", shell_complete=options.params_of_method)
+@options.params_option("Parameter of the method.")
 @options.reading_options
 @click.option(
     "--sample", type=options.WholeNumber(min=1),

@@ -18,7 +18,7 @@ from click.shell_completion import CompletionItem
 from embits.binary_vectors import BinaryVectors
 from embits.checks import MAX_BITS
 from embits.cli.output import megabytes, progress_bar, say, show
-from embits.coders import DEFAULT_METHOD, METHODS, coder_class
+from embits.coders import DEFAULT_METHOD, METHODS
 from embits.collection import Collection, load
 from embits.columns import Condition, StoredColumns
 from embits.errors import ClusterError, EmbitsError, InputError, MissingExtraError, first_line
@@ -96,27 +96,13 @@ class CountOr(click.ParamType[int | str]):
         return self.word if value == self.word else WholeNumber(1).convert(value, param, ctx)
 
 
-# -- completion: callbacks that never raise --------------------------------------------------------
-
-
 def words_of_file(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Words of the FILE argument that start with `incomplete`, in row order."""
+    """Completions: words of the FILE argument that start with `incomplete`, in row order."""
     if not isinstance(file := ctx.params.get("file"), Path):
         return []
     with contextlib.suppress(EmbitsError, OSError):
         words = load(file).words.starting_with(incomplete, MAX_WORDS)
         return [CompletionItem(word) for word in words if _SAFE.fullmatch(word)]
-    return []
-
-
-def params_of_method(
-    ctx: click.Context, _: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Parameters of the coder named by --method, as `NAME=`."""
-    with contextlib.suppress(EmbitsError):
-        names = coder_class(ctx.params.get("method") or DEFAULT_METHOD).param_names()
-        offered = [f"{name}=" for name in names if name not in ("n_bits", "random_state")]
-        return [CompletionItem(name) for name in offered if name.startswith(incomplete)]
     return []
 
 
@@ -317,11 +303,11 @@ def read(path: Path, *, quiet: bool, **reading: Any) -> WordVectors:
         return read_vectors(path, progress=progress, **reading)
 
 
-def params_option(help: str, **settings: Any) -> Callable[[Command], Command]:
+def params_option(help: str) -> Callable[[Command], Command]:
     """The option --param NAME=VALUE, which may be repeated; --option is its other name."""
     return click.option(
         "--param", "--option", "params", multiple=True, metavar="NAME=VALUE",
-        callback=_named_values, help=f"{help} May be repeated.", **settings,
+        callback=_named_values, help=f"{help} May be repeated.",
     )  # fmt: skip
 
 

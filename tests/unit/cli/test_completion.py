@@ -66,8 +66,6 @@ def test_verbs_and_their_order_come_from_one_table(folder):
         (["neighbors", "absent", "que"], []),
         (["similarity", "notes.md", "que"], []),  # not a file of bits: nothing, and no error
         (["binarize", "glove.txt", "--method", "near"], ["near-lossless"]),
-        (["binarize", "glove.txt", "--param", "tar"], ["target="]),
-        (["binarize", "glove.txt", "--method", "paper", "--param", "lam"], ["lambda_reg="]),
         (["export", "f", "--to", "wo"], ["word2vec"]),
     ],
 )  # fmt: skip
