@@ -77,11 +77,7 @@ class TokenizerTokens:
         except Exception as error:  # noqa: BLE001 - as above
             raise FormatError(f"the tokenizer is damaged: {first_line(error)}") from None
         batch = _batch([each.ids for each in found])
-        if self.unknown is None:
-            return batch
-        known = batch.tokens != self.unknown
-        if known.all():
-            return batch
+        known = batch.tokens != (self.n if self.unknown is None else self.unknown)
         counts = np.concatenate([[0], np.cumsum(known)])
         return Batch(batch.tokens[known], counts[batch.ends])
 
