@@ -211,28 +211,18 @@ class Collection(BinaryVectors):
                 latest = _with_coder(latest, given)
             if latest.manifest.coder != self.manifest.coder:  # it was fitted, or fitted again
                 given = _given(latest.coder, vectors, ids, given.columns, encoded_by=coder)
-            n_before = len(latest.rows)
             manifest, words, found = _placed(change, latest, given)
             rows = Rows(words, given.codes, _beside(latest, given, lengths))
             kinds, arrays = fitted(manifest.columns, _arrow_columns(latest, given, found))
             after = replace(latest, manifest=replace(manifest, columns=kinds))
             changes.append(after, rows, found[found >= 0], PieceColumns.of(arrays, len(rows)))
-        self._look_at_growth(n_before)
-
-    def _look_at_growth(self, n_before: int) -> None:
-        """Fit the coder again if that is due; else say so once rows have grown tenfold."""
-        manifest, n = self.manifest, len(self)
-        if manifest.refit_at is not None and n >= manifest.refit_at:
+        if (due := self.manifest.refit_at) is not None and len(self) >= due:
             try:
                 with _few_rows():
-                    self._fit_again(due=manifest.refit_at)
+                    self._fit_again(due=due)
             except (errors.EmbitsError, OSError) as error:
                 failed = f"the rows were added, but the coder could not be fitted again: {error}"
                 warn_caller(f"{failed}; refit() tries once more", TrainingWarning)
-        elif not manifest.refit_at and n_before < 10 * (manifest.fitted_rows or 0) <= n:
-            grown = f"{self.path} has {n:,} rows, and its coder was fitted on"
-            hint = "refit() may find more neighbors"
-            warn_caller(f"{grown} {manifest.fitted_rows:,}: {hint}", TrainingWarning)
 
     def refit(
         self,

@@ -134,12 +134,10 @@ def _add(
         columns |= {name: [each.fields.get(name) for each in rows] for name in names}
         if rows:
             put = notes.upsert if update else notes.add
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", TrainingWarning)  # the coder is fitted below
-                try:
-                    put(vectors[kept], [each.id for each in rows], columns=columns)
-                except InputError as error:
-                    raise InputError(_with_places(str(error), rows)) from None
+            try:
+                put(vectors[kept], [each.id for each in rows], columns=columns)
+            except InputError as error:
+                raise InputError(_with_places(str(error), rows)) from None
             stale.difference_update(each.id for each in rows)
         done["added"] += len(rows)
         done["skipped"] += len(batch) - len(rows)

@@ -128,8 +128,7 @@ def _decoded(coder: Coder, queries: NDArray[Any]) -> Prepared:
 
 def _dot(coder: Coder, queries: NDArray[Any]) -> Prepared:
     weights, offsets = bit_weights(coder, float_vectors(queries))
-    lengths = np.linalg.norm(queries.astype(np.float64), axis=-1, keepdims=True)
-    lengths = lengths.astype(np.float32)
+    lengths = np.linalg.norm(queries.astype(np.float64), axis=-1, keepdims=True).astype(np.float32)
     return Prepared(weights * lengths, offsets * lengths)
 
 

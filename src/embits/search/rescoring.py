@@ -26,16 +26,6 @@ _ROWS_AT_ONCE = 1 << 14
 FITTED_K = 10  # neighbors that a coder chooses the rows of its second look by
 
 
-def shortlist_size(k: int, oversample: float, n: int) -> int:
-    """The length of a shortlist: `oversample` times k, at least k, at most n.
-
-    >>> shortlist_size(10, oversample=2.5, n=400_000)
-    25
-    """
-    times = number("oversample", oversample, least=1)
-    return min(math.ceil(wanted_rows(k, n) * min(times, n)), n)
-
-
 def wanted_shortlist(
     k: int, n: int, rescore: int | None, oversample: float | None, has_floats: bool
 ) -> int | None:
@@ -43,12 +33,13 @@ def wanted_shortlist(
     if oversample is not None:
         if rescore is not None:
             raise InputError("rescore and oversample are given: rescore alone is enough")
-        size = shortlist_size(k, oversample, n)
+        times = number("oversample", oversample, least=1)
+        size = min(math.ceil(wanted_rows(k, n) * min(times, n)), n)
         hint = f"rescore=N orders the N best rows of each query again: here rescore={size}"
         warn_caller(f"oversample is deprecated: {hint}", DeprecationWarning)
         return size
     if rescore is None:
-        return shortlist_size(k, 4, n) if has_floats else None
+        return min(4 * wanted_rows(k, n), n) if has_floats else None
     return min(max(wanted_rows(k, n), whole("rescore", rescore, least=1)), n)
 
 

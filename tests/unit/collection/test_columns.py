@@ -388,17 +388,6 @@ def test_codes_of_an_earlier_coder_are_refused(collection):
         late.add(CODER.encode(ROWS[:1]))
 
 
-def test_a_collection_that_has_grown_tenfold_suggests_a_refit_once(tmp_path):
-    collection = embits.open_collection(tmp_path / "c", CODER, keep="int8")
-    collection.add(ROWS[:30])
-    collection.refit()
-    with pytest.warns(embits.errors.TrainingWarning, match=r"300 rows.*fitted on 30: refit\(\)"):
-        collection.add(ROWS[30:300])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        collection.add(ROWS[300:310])
-
-
 def test_a_collection_starts_without_a_coder_and_fits_it_again_as_rows_come(tmp_path, monkeypatch):
     monkeypatch.setattr(collections, "REFITS", (20, 200))
     collection = embits.open_collection(tmp_path / "c", n_bits=64, method="itq")
