@@ -85,11 +85,12 @@ class Unseen:
     def recalls(self, fitted: Fitted, way: str) -> dict[str, float]:
         """The share of the true ten nearest among the first 10 and 40, and among unseen rows."""
         first = len(self.sample)
-        rows = fitted.ways[way](self.queries, ENOUGH).tolist()
-        unseen = [[row for row in of if row >= first] for of in rows]
         if way in fitted.among:
             rows = fitted.ways[way](self.queries, FURTHER + 1).tolist()
             unseen = fitted.among[way](first)(self.queries, K + 1).tolist()
+        else:
+            rows = fitted.ways[way](self.queries, ENOUGH).tolist()
+            unseen = [[row for row in of if row >= first] for of in rows]
         found = {f"recall_at_{k}": self._recall(rows, k) for k in (K, FURTHER)}
         return found | {"unseen_at_10": self._recall(unseen, K, first)}
 
