@@ -218,7 +218,7 @@ class Collection(BinaryVectors):
             changes.append(after, rows, found[found >= 0], PieceColumns.of(arrays, len(rows)))
         if (due := self.manifest.refit_at) is not None and len(self) >= due:
             try:
-                with _few_rows():
+                with warnings.catch_warnings(action="ignore", category=TrainingWarning):
                     self._fit_again(due=due)
             except (errors.EmbitsError, OSError) as error:
                 failed = f"the rows were added, but the coder could not be fitted again: {error}"
@@ -501,17 +501,10 @@ def _with_coder(latest: Snapshot, given: _Given) -> Snapshot:
     """The state of a collection without a coder with one that is fitted on the first rows."""
     if given.floats is None:
         raise InputError("the first rows of a collection without a coder must be floats")
-    with _few_rows():
+    with warnings.catch_warnings(action="ignore", category=TrainingWarning):  # of few rows
         coder = type(latest.coder)(**latest.coder.get_params()).fit(given.floats)
     n = len(given.floats)
     return changes.adopt(latest, coder, n, _next_refit(latest.manifest, n))
-
-
-@contextmanager
-def _few_rows() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrainingWarning)
-        yield
 
 
 def _vectors_of_rows(latest: Snapshot, vectors: Any, ids: Any) -> Any:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from io import RawIOBase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -309,33 +308,18 @@ def with_bitmap(folder: Path, number: int, piece: OpenPiece) -> Piece:
     return replace(entry, removed=Removed(name, len(rows), hashlib.sha256(content).hexdigest()))
 
 
-class _Hashed(RawIOBase):
-    """A file to write, with the SHA-256 of what was written."""
-
-    def __init__(self, file: Any) -> None:
-        self.file, self.digest = file, hashlib.sha256()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, content: Any) -> int:
-        self.digest.update(content)
-        self.file.write(content)
-        return len(content)
-
-
 def write_columns(
     file: Any, kinds: Mapping[str, str], parts: Iterable[tuple[PieceColumns, NDArray[np.int64]]]
 ) -> str:
     """Write the columns of pieces without their removed rows as one Arrow file; its SHA-256."""
-    pa, sink, held = arrow(), _Hashed(file), list[Any]()
+    pa, held = arrow(), list[Any]()
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()])
 
     def write() -> None:  # joined: batches of few rows are slow to read
         writer.write_table(pa.concat_tables(held).combine_chunks(), _BATCH_ROWS)
         held.clear()
 
-    with pa.ipc.new_file(sink, schema) as writer:
+    with pa.ipc.new_file(file, schema) as writer:
         for piece, removed in parts:
             left = LiveRows(len(piece), removed).kept()
             for some in blocks(len(left), _BATCH_ROWS):
@@ -346,7 +330,9 @@ def write_columns(
                     write()
         if held:
             write()
-    return sink.digest.hexdigest()
+    file.flush()
+    with Path(file.name).open("rb") as written:
+        return hashlib.file_digest(written, "sha256").hexdigest()
 
 
 def open_columns(

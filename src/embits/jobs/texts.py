@@ -110,8 +110,7 @@ def _fitted(encoder: Encoder, vectors: Any, n_bits: int, progress: Any = None) -
         if isinstance(encoder, TextEncoder):
             others = encoder.pseudo_vectors(_ENOUGH)
         vectors = np.concatenate([vectors, others.astype(np.float32)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrainingWarning)
+    with warnings.catch_warnings(action="ignore", category=TrainingWarning):
         return NearLossless(n_bits).fit(vectors, progress=progress)
 
 
