@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -72,24 +74,9 @@ def export_vespa(
     `schema` is the name of the schema, and the namespace of the documents.
     """
     tensor = f"tensor<int8>(x[{bits.codes.shape[1]}])"
-    mapping = f"""schema {_named("schema", schema)} {{
-    document {schema} {{
-        field {_named("field", field)} type {tensor} {{
-            indexing: attribute | index
-            attribute {{
-                distance-metric: hamming
-            }}
-        }}
-    }}
-    rank-profile hamming {{
-        inputs {{
-            query(q) {tensor}
-        }}
-        first-phase {{
-            expression: -distance(field, {field})
-        }}
-    }}
-}}"""
+    names = {"schema": _named("schema", schema), "field": _named("field", field), "tensor": tensor}
+    template = Template((files(__package__) / "vespa.sd").read_text())
+    mapping = template.substitute(names).removesuffix("\n")
 
     def put(name: str, code: Any) -> str:
         fields = {field: {"values": code.tobytes().hex()}}
