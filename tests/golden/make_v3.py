@@ -23,7 +23,10 @@ from tests.support.static_models import write_model
 
 HERE = Path(__file__).parent
 TEXTS = ["the music of a river", "Boats, lakes; GUITARS", "日本 xylophone", ""]
-SHORT = neural.Effort(50, 16, 0.2, 2, (1, 1), (10,), (10,), 2, 2)
+SHORT = neural.EFFORTS["default"]._replace(
+    steps=50, hidden=16, dropout=0.2, together=2, widest=(1, 1), epochs=(10,), after=(10,),
+    rounds=2, tries=2,
+)  # fmt: skip
 RECORDS = [
     {"id": "a", "title": "Music", "text": "a song of the album", "year": 2020},
     {"id": "b", "text": "the river and the lake", "year": 2021, "tags": ["x", "y"]},

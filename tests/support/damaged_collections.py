@@ -159,7 +159,7 @@ def _lie_in_manifest(body: dict[str, Any], rng: random.Random) -> None:
             case 1 if isinstance(owner, list):
                 owner.append(copy.deepcopy(owner[key]))
             case _:
-                owner[key] = rng.choice(VALUES)
+                owner[key] = copy.deepcopy(rng.choice(VALUES))
 
 
 def _lie_in_file(files: Files, body: dict[str, Any], rng: random.Random) -> None:
