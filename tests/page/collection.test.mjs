@@ -196,6 +196,8 @@ test("a manifest that lies is refused", () => {
     ["piece-00000003.safetensors", "../secret.safetensors"],
     ['"rows": ', '"rows": -'],
     ['"ids": "given"', '"ids": "other"'],
+    ['"version": 1', '"version": 3'],
+    ['"version": 1', '"version": 2, "coder_file": "../secret.safetensors"'],
   ]) {
     assert.ok(text.includes(from), from);
     assert.throws(() => parse(outdated(text.replaceAll(from, to))), FormatError, from);

@@ -1,11 +1,11 @@
 /**
  * Reads a collection (docs/file-format.md): the manifest, the coder, then the pieces one by one. The
  * codes of the rows that are left are copied into one array, so a search is that of a single file.
- * Of a piece, only its ids stay in memory.
+ * Of a piece, only its ids stay in memory; columns and kept vectors are not read.
  */
 import { checkCoder, readContents, verifyContents, vocabularyOf } from "./contents.js";
 import { digest, FormatError, isBytes, plainBytes } from "./format.js";
-import { CODER, MANIFEST, parseManifest } from "./manifest.js";
+import { MANIFEST, parseManifest } from "./manifest.js";
 import { PieceWords } from "./pieces.js";
 import { countDifferences } from "./search.js";
 import { RowNumbers } from "./vocabulary.js";
@@ -31,7 +31,7 @@ export async function readCollection(read, { room, verify }) {
 }
 
 async function opened(read, manifest, room, verify) {
-  const coder = await naming(CODER, () => readCoder(read, manifest, verify));
+  const coder = await naming(manifest.coder, () => readCoder(read, manifest, verify));
   const { width, facts } = coder;
   const length = manifest.pieces.reduce((sum, piece) => sum + piece.rows - (piece.removed?.rows ?? 0), 0);
   const memory = await room?.(length * width);
@@ -72,9 +72,9 @@ async function naming(file, run) {
 }
 
 async function readCoder(read, manifest, verify) {
-  const coder = readContents(await readBytes(read, CODER));
+  const coder = readContents(await readBytes(read, manifest.coder));
   checkCoder(coder);
-  checkFacts(coder.facts, manifest, CODER);
+  checkFacts(coder.facts, manifest, manifest.coder);
   if (verify) await verifyContents(coder);
   return coder;
 }

@@ -2,7 +2,7 @@
 import { FormatError, hex, parseJSON, sha256 } from "./format.js";
 
 export const MANIFEST = "_embits.json";
-export const CODER = "_coder.safetensors";
+const CODER = "_coder.safetensors";
 const MAX_ROWS = 2 ** 48;
 const NUMBERS = ["bits", "dims", "generation", "next_piece", "next_number"];
 
@@ -14,7 +14,8 @@ const fail = (problem) => {
 export function parseManifest(bytes) {
   const body = parsed(bytes);
   if (body.get("format") !== "embits collection") fail("is not the manifest of a collection");
-  if (body.get("version") !== 1) fail(`is of version ${body.get("version")}; this reader knows version 1: use a newer embits`);
+  const version = body.get("version");
+  if (version !== 1 && version !== 2) fail(`is of version ${version}; this reader knows versions 1 and 2: use a newer embits`);
   const checksum = body.get("sha256");
   body.delete("sha256");
   if (hex(sha256(new TextEncoder().encode(canonical(body)))) !== checksum)
@@ -45,6 +46,7 @@ function canonical(value) {
 }
 
 function facts(body) {
+  if (body.get("dims") === 0) fail("has no coder yet: it is fitted on the first rows that are added");
   const ids = body.get("ids") ?? null;
   const pieces = body.get("pieces");
   const isWhole = NUMBERS.every((name) => isNumber(body.get(name)));
@@ -53,7 +55,9 @@ function facts(body) {
     fail("is damaged: it does not describe a collection");
   }
   const [nBits, dims, method] = ["bits", "dims", "method"].map((name) => body.get(name));
-  return { nBits, dims, method, ids, generation: body.get("generation"), pieces: pieces.map(pieceOf) };
+  const coder = body.get("coder_file") ?? CODER;
+  if (!isName(coder)) fail("is damaged: it does not name the coder");
+  return { nBits, dims, method, ids, coder, generation: body.get("generation"), pieces: pieces.map(pieceOf) };
 }
 
 function pieceOf(entry) {
