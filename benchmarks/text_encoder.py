@@ -23,6 +23,7 @@ import gzip
 import itertools
 import json
 import os
+import re
 import time
 from functools import cache
 from pathlib import Path
@@ -235,12 +236,21 @@ def data():
     return {name: DATA / path for name, path in PARTS.items()}
 
 
+def rounded(row):
+    return {name: round(value, 4) for name, value in row.items() if type(value) is float}
+
+
 def put(path, part, source, found):
     """Print the last row that was found for a source, and store all of them."""
     print(Path(source).name, json.dumps(found["rows"][-1]), flush=True)
     stored = json.loads(path.read_text()) if path.exists() else {}
-    stored.setdefault(part, {})[Path(source).name] = found
-    path.write_text(json.dumps(stored, indent=1) + "\n")
+    rows = [
+        {k: round(v, 4) if type(v) is float else v for k, v in x.items()} for x in found["rows"]
+    ]
+    stored.setdefault(part, {})[Path(source).name] = {**found, "rows": rows}
+    text = json.dumps(stored, indent=1)
+    row = r"\{\s+(\"(?:table|method|bits)[^{}]*?)\s+\}"  # on one line
+    path.write_text(re.sub(row, lambda x: "{" + re.sub(r"\s+", " ", x[1]) + "}", text) + "\n")
 
 
 # -- answers on SciFact ----------------------------------------------------------------------------
