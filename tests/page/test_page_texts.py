@@ -9,7 +9,7 @@ import embits
 from embits.errors import InputError
 from embits.jobs.texts import index_texts
 from embits.page import write_page
-from embits.text.answers import least_score
+from embits.text.answers import SHARING, least_score, share_words
 from tests.support.javascript import CHROMIUM, needs_chromium, needs_packages, node
 
 pytest.importorskip("pyarrow")
@@ -99,8 +99,12 @@ def test_the_page_answers_as_python_in_chromium(notes, tmp_path):
     expected = {}
     for question in QUESTIONS:
         found = collection.search_texts(question, 10)
-        pairs = zip(map(str, found.ids), found.scores.tolist(), strict=True)
-        expected[question] = [[name, score] for name, score in pairs if score >= least]
+        columns = [found.column(name) for name in ("title", "text")]
+        expected[question] = [
+            [str(name), score]
+            for name, score, *texts in zip(found.ids, found.scores.tolist(), *columns, strict=True)
+            if score >= least * (SHARING if share_words(question, f"{texts}") else 1)
+        ]
         assert expected[question]
     facts = {"site": str(notes / "site"), "expected": expected, "nonsense": NONSENSE}
     (tmp_path / "facts.json").write_text(json.dumps(facts))

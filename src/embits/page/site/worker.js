@@ -11,6 +11,9 @@ const WARM_UP = 10; // searches before the first request: engines compile code t
 const WARM_UP_MS = 150;
 const MAX_UNPACKED = 1 << 24; // bytes of texts that are decoded when the file is opened
 const CONTAINING_MS = 100; // for texts that contain what is typed
+const LONG = /[\p{L}\p{N}_]{4,}/gu; // words that an answer may share with a question, but for those of QUESTIONS
+const QUESTIONS = "about does from have should that this what when where which will with would your".split(" ");
+const SHARING = 0.7; // of the least score: what an answer needs that shares a word, as in `embits ask`
 let bits = null;
 let noun = "word"; // what a row is called
 let decodes = false; // whether the metric "decoded" works
@@ -64,11 +67,15 @@ const questions = {
     const start = performance.now();
     const vector = texts.encoder.encode(question);
     const found = vector.some((x) => x !== 0) ? bits.search(vector, { k, metric: "asymmetric" }) : [];
+    const asked = new Set(longWords(question));
     const answers = found
-      .filter(({ score }) => score >= texts.least)
       .map(({ word, row, score }) => {
         const [title, text, url] = texts.rows[row];
         return { id: word, score, title, text, url };
+      })
+      .filter(({ score, title, text }) => {
+        const shares = longWords(`${title} ${text}`).some((each) => asked.has(each));
+        return score >= (shares ? SHARING * texts.least : texts.least);
       });
     return { answers, ms: performance.now() - start };
   },
@@ -202,6 +209,11 @@ async function textsOf([encoder, file], { length }) {
   const { least, rows } = JSON.parse(new TextDecoder().decode(file));
   if (rows.length !== length) throw new Error(`${rows.length} texts for ${length} codes: write the page again`);
   return { encoder: await openTextEncoder(encoder), least, rows };
+}
+
+/** The words of four or more letters that say what a text is about. */
+function longWords(text) {
+  return (text.toLowerCase().match(LONG) ?? []).filter((word) => !QUESTIONS.includes(word));
 }
 
 async function kernel() {
