@@ -42,7 +42,6 @@ DATA = Path(os.environ.get("EMBITS_DATA", "../shared/data"))
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "benchmarks/results/text_encoder.json"
 WIDTHS = (64, 128, 256, 512)
-NEURAL = (128, 256)
 PARTS = {  # of the data, that this reads
     "ag_news": "sentences/agnews_test.tsv.gz",
     "dbpedia": "sentences/dbpedia14k.tsv.gz",
@@ -187,9 +186,9 @@ def chosen(seeds, neural):
     return [*linear[: len(WIDTHS)], *(("neural", n, 0) for n in neural), *linear[len(WIDTHS) :]]
 
 
-def in_bits(source, vectors, seeds):
+def in_bits(source, vectors, seeds, neural):
     """Tables of embits: facts, bytes, and rows as floats."""
-    for kind, n_bits, seed in chosen(seeds, NEURAL):
+    for kind, n_bits, seed in chosen(seeds, neural):
         table = opened(source, n_bits, seed, kind).table_
         every = np.arange(len(table))
         size = table.codes.nbytes + sum(each.nbytes for each in table.decoding().values())
@@ -208,9 +207,11 @@ def main():
 @main.command()
 @click.argument("sources", nargs=-1)
 @click.option("--seeds", default=3)
+@click.option("--neural", default="128,256", help="Widths of Neural.")
 @click.option("--out", type=Path, default=STORED)
-def quality(sources, seeds, out):
+def quality(sources, seeds, neural, out):
     """Score against megabytes."""
+    widths = [int(each) for each in neural.split(",") if each]
     news, asked = labelled("agnews_train10k.tsv.gz"), labelled("agnews_test.tsv.gz")
     wiki, labels = labelled("dbpedia14k.tsv.gz")
     corpus, questions, relevance = scifact()
@@ -220,7 +221,8 @@ def quality(sources, seeds, out):
         stored = (({"table": name}, size, rows) for name, size, rows in rivals(vectors))
         rows, about = [], {"shape": list(vectors.shape)}
         about |= provenance(range(seeds), table=vectors, **data())
-        for facts, size, matrix in itertools.chain(stored, in_bits(source, vectors, seeds)):
+        bits = in_bits(source, vectors, seeds, widths)
+        for facts, size, matrix in itertools.chain(stored, bits):
             matrix = np.asarray(matrix, np.float32)
             a, b, c, d, e = (unit_rows(np.asarray(each @ matrix, np.float32)) for each in texts)
             scores = {
