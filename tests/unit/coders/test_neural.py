@@ -16,7 +16,7 @@ from embits.coders.neural.net import TOP, Layer, Net
 from embits.errors import FormatError, InputError
 from tests.unit.coders.test_near_lossless import topics
 
-SHORT = coder.Effort(50, 64, 0.2, 2, (1, 1), (10,), (10,), 2, 2)
+SHORT = coder.Effort(50, 64, 0.2, 2, (1, 1), (10,), (10,), 2, 2, 1 << 14, 4)
 SHAPES = [(256, 40, 70), (37, 50, 64), (8, 3, 1), (1, 1, 5), (100, 20, 0)]
 
 
@@ -424,11 +424,16 @@ def test_hidden_layers_that_do_not_fit_are_damage(with_layer, name, value):
 
 def test_a_hidden_layer_that_finds_fewer_neighbors_of_held_out_rows_is_not_used(monkeypatch):
     monkeypatch.setattr(coder, "LEAST_TOGETHER", 300)
-    for falling, is_used in (
-        ([np.array([0.3, 0.5]), np.array([0.4, 0.6])], True),
-        ([np.array([0.3, 0.5]), np.array([0.29, 0.6])], False),
-        ([np.array([0.3, 0.5]), np.array([0.4, 0.49])], False),
+    for prefer, with_layer, is_used in (
+        ("balanced", [0.4, 0.6], True),
+        ("balanced", [0.295, 0.6], True),  # within the error of a recall
+        ("hamming", [0.295, 0.6], False),
+        ("balanced", [0.29, 0.6], False),
+        ("float", [0.2, 0.6], True),
+        ("float", [0.4, 0.49], False),
     ):
-        monkeypatch.setattr(coder._Training, "_recalls", lambda self, _, of=falling: of.pop())
+        recalls = [np.array([0.3, 0.5]), np.array(with_layer)]
+        monkeypatch.setattr(coder._Training, "_recalls", lambda self, _, of=recalls: of.pop())
         monkeypatch.setitem(coder.EFFORTS, "default", SHORT)
-        assert (Neural(n_bits=12).fit(topics(400, 24)).layer is not None) is is_used
+        fitted = Neural(n_bits=12, prefer=prefer).fit(topics(400, 24))
+        assert (fitted.layer is not None) is is_used

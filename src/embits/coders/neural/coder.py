@@ -55,11 +55,15 @@ class Effort(NamedTuple):
     after: tuple[int, ...]  # ... where it was trained with the encoder
     rounds: int  # flips of a code under the net, at most
     tries: int  # flips that are tried for each
+    enough: int  # rows of a fit: with more, epochs are fewer
+    firm: float  # times ρ of narrow codes, for target "similarity"
 
 
 EFFORTS = {
-    "default": Effort(1000, 512, 0.2, 80, (0, 0.5), (60, 30, 30), (30,), 8, 4),
-    "long": Effort(1000, 1024, 0.3, 150, (9, 9), (60, 30, 30, 30), (30, 30, 30, 30), 24, 8),
+    "default": Effort(1000, 512, 0.2, 80, (0, 0.5), (60, 30, 30), (30,), 8, 4, 1 << 14, 6),
+    "long": Effort(
+        1000, 1024, 0.3, 150, (0.5, 9), (60, 30, 30, 30), (30, 30, 30, 30), 24, 8, 1 << 15, 2
+    ),
 }
 
 
@@ -69,6 +73,7 @@ class Preference(NamedTuple):
     narrow: Setting  # for up to a sixth as many bits as dimensions
     wide: Setting  # for half as many, and more
     ranking: float  # share of the ranking loss of an encoder that is trained with the net
+    loss: float  # of held-out recall by Hamming distance, that such an encoder may cost
 
     def at(self, n_bits: int, dims: int) -> Setting:
         """The setting of a width, in between."""
@@ -77,15 +82,15 @@ class Preference(NamedTuple):
 
 
 PREFERENCES = {
-    "balanced": Preference(Setting(1.2, 1.5), Setting(1.3, 0.3), 0.3),
-    "float": Preference(Setting(1.0, 0.3), Setting(1.0, 0.3), 0.3),
-    "hamming": Preference(Setting(1.0, 3.0), Setting(1.6, 1.0), 1.0),
+    "balanced": Preference(Setting(1.2, 1.0), Setting(1.3, 0.3), 0.3, 0.008),
+    "float": Preference(Setting(1.0, 0.3), Setting(1.0, 0.3), 0.3, 1.0),
+    "hamming": Preference(Setting(1.0, 3.0), Setting(1.6, 1.0), 1.0, 0.0),
 }
-SIMILARITY_HOLD, SIMILARITY_RANKING = 4.0, 1.0  # times ρ of narrow codes; for target "similarity"
+SIMILARITY_RANKING = 1.0  # ranking loss for target "similarity"
 LATER_RATE = 0.5  # of the learning rate, after the first turn
-ENOUGH_ROWS, LEAST_EPOCHS = 16_384, 10  # with more rows, epochs are fewer
+LEAST_EPOCHS = 10
 LEAST_TOGETHER = 4000  # rows: fewer are learned by heart by an encoder with a hidden layer
-ROWS_PER_UNIT = 8  # at least, of a layer of the net
+ROWS_PER_UNIT = 4  # at least, of a layer of the net
 LOOKS = (50, 100, 200, 300, 500)  # rows that the net may look at a second time
 LOOK_LOSS = 0.002  # of held-out recall, for looking at fewer
 MOST_LOOKS = (1 << 16, 1024, 64)  # larger numbers in a file are damage
@@ -278,7 +283,7 @@ class Neural(NearLossless):
         training = _Training(effort, backend(self._place), rng, train, held_out, progress)
         preference, is_whitened = PREFERENCES[self.prefer], len(self.whitening_) > 0
         if is_whitened:
-            narrow = Setting(1.0, SIMILARITY_HOLD * preference.narrow.hold)
+            narrow = Setting(1.0, effort.firm * preference.narrow.hold)
             preference = preference._replace(narrow=narrow, ranking=SIMILARITY_RANKING)
         widest = effort.widest[is_whitened] * unit.shape[1]
         searched = training.run(preference, widest, thresholds, decoder)
@@ -315,7 +320,7 @@ class _Training:
         self._effort, self._rows, self._held_out = effort, rows, held_out
         self._unseen = bit_search.HeldOut(held_out.queries, held_out.queries)
         self._progress, self._done, self._planned = progress, 0, 0
-        self._share = min(1, ENOUGH_ROWS / len(rows))
+        self._share = min(1, effort.enough / len(rows))
         self._settings: Any = {"on": on, "rng": rng, "told": self._tell}
 
     def _plan(self, epochs: tuple[int, ...]) -> list[int]:
@@ -348,7 +353,8 @@ class _Training:
         weights = net_training.first_weights(*start, hidden, self._settings["rng"])
         if m <= widest and len(rows) >= LEAST_TOGETHER:
             scaled, found, trained = self._together(preference.ranking, thresholds, weights)
-            if (self._recalls(found) >= self._recalls(plain)).all():
+            gained = self._recalls(found) - self._recalls(plain)
+            if (gained >= (-preference.loss, 0)).all():
                 return self._turns(scaled, found, trained, found.layer)
         return self._turns(thresholds, plain, weights, None)
 
