@@ -91,9 +91,9 @@ def ask(
     found = notes.search_texts(text, k, hybrid=hybrid and len(bits) > 0, where=filters)
     meant = bits.search(vector, len(bits), metric="asymmetric") if hybrid else found
     scores = dict(zip(meant.rows.tolist(), meant[0].tolist(), strict=True))
-    has_titles = "title" in notes.manifest.columns
-    titles = found.column("title") if has_titles else [None] * len(found.rows)
-    parts = zip(found.ids, found.rows.tolist(), found[0], titles, found.column("text"), strict=True)
+    known, none = notes.manifest.columns, [None] * len(found.rows)
+    titles, texts = (found.column(c) if c in known else none for c in ("title", "text"))
+    parts = zip(found.ids, found.rows.tolist(), found[0], titles, texts, strict=True)
     for id, row, score, title, shown in parts:
         shares = least is None and share_words(text, f"{title or ''} {shown or ''}")
         if vector.any() and scores[row] >= (SHARING * bound if shares else bound):
@@ -103,7 +103,8 @@ def ask(
         print_json({"query": text, "answers": answers})
         return
     if not answers:
-        click.echo(f"no answer in {printable(str(collection))}")
+        hint = "" if least is not None else " (`--least 0` prints the nearest passages)"
+        click.echo(f"no answer in {printable(str(collection))}{hint}")
     for answer in answers:
         head = f"{answer['score']:.2f}  {answer['id']}  {answer['title'] or ''}"
         line = " ".join((answer["text"] or "").split())

@@ -85,7 +85,7 @@ def add_texts(notes: Collection, texts: Paths, *, update: bool = False) -> dict[
     """Add the texts of files and folders to a collection that `index_texts` made.
 
     With `update`, all passages of texts whose ids exist are replaced. Returns how many passages
-    were "added", "skipped" (no known token) and, by an update, "removed" with none in their place.
+    were "added", "skipped" (no known token) and, by an update, "updated" and "removed".
     """
     return _add(notes, notes.text_encoder, _read(texts), update)
 
@@ -122,9 +122,9 @@ def _add(
     done = {"added": 0, "skipped": 0}
     texts = {text_of(each.id) for each in passages}
     stale = {id for id in notes.ids().tolist() if text_of(id) in texts}
-    if stale and not update:
-        hint = "`embits add --update` replaces it"
-        raise InputError(f"the id {text_of(min(stale))!r} already exists: {hint}")
+    known = len(stale)
+    if known and not update:
+        raise InputError(f"the id {text_of(min(stale))!r} already exists: `--update` replaces it")
     for batch in (passages[some] for some in blocks(len(passages), _BATCH)):
         vectors = vectors_of(encoder, [each.indexed for each in batch])
         kept = np.flatnonzero(vectors.any(axis=1))
@@ -140,10 +140,10 @@ def _add(
             stale.difference_update(each.id for each in rows)
         done["added"] += len(rows)
         done["skipped"] += len(batch) - len(rows)
-    if stale:
-        notes.remove(list(stale))
     if update:
-        done["removed"] = len(stale)
+        done["removed"] = notes.remove(list(stale))
+        done["updated"] = known - len(stale)
+        done["added"] -= done["updated"]
     n, fitted = len(notes), notes.manifest.fitted_rows
     if fitted is not None and fitted < _REFIT and n >= _GROWN * fitted and done["added"]:
         _refit(notes, encoder)

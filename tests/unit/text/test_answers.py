@@ -109,6 +109,20 @@ def test_a_word_of_the_question_may_be_in_the_title(at, encoder, monkeypatch):
     assert not run("ask", "one", "the guitars", "--where", "title=Guitar", "--least", 2)["answers"]
 
 
+@pytest.mark.parametrize("texts", [5, None, b"songs", [5], [None]])
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_what_is_no_text_is_no_question(notes, texts, hybrid):
+    with pytest.raises(InputError, match="expected"):
+        embits.load(notes).search_texts(texts, hybrid=hybrid)
+
+
+def test_without_an_answer_the_way_to_the_nearest_passages_is_printed(notes):
+    printed = CliRunner().invoke(command, ["ask", str(notes), "xylophone"]).stdout
+    assert printed == f"no answer in {notes} (`--least 0` prints the nearest passages)\n"
+    printed = CliRunner().invoke(command, ["ask", str(notes), "song", "--least", "2"]).stdout
+    assert printed == f"no answer in {notes}\n"
+
+
 def test_the_encoder_is_a_part_of_its_own_in_info(notes):
     parts = run("info", notes)["parts"]
     assert parts["encoder"] == (notes / "_encoder.safetensors").stat().st_size
@@ -179,8 +193,18 @@ def test_added_texts_are_found_and_updated_ones_replace_all_their_passages(notes
     assert "a" not in opened
     assert {"a#0", "a#1", "a#2", "new"} <= set(opened.ids().tolist())
     write_lines(at / "more.jsonl", [{"id": "a", "text": "the boat"}])
-    run("add", notes, at / "more.jsonl", "--update")
+    done = run("add", notes, at / "more.jsonl", "--update")
+    assert [done[name] for name in ("added", "updated", "removed")] == [1, 0, 3]
     assert set(embits.load(notes).ids().tolist()) == {"a", "b", "7", "new"}
+    done = run("add", notes, at / "more.jsonl", "--update")
+    assert [done[name] for name in ("added", "updated", "removed")] == [0, 1, 0]
+
+
+def test_a_collection_without_a_known_word_has_no_answer(at, encoder):
+    texts = write_lines(at / "none.jsonl", [{"id": "a", "text": "xylophone"}])
+    run("index", texts, "-o", at / "new", "--encoder", encoder)
+    assert run("ask", at / "new", "music")["answers"] == []
+    assert run("ask", at / "new", "music", "--hybrid")["answers"] == []
 
 
 def test_a_collection_is_not_overwritten_and_an_id_not_added_twice(notes, at, encoder):
