@@ -272,8 +272,8 @@ def escaped(text: str) -> str:
 # the figures can be read in grayscale. Pictures of bits as PNG need no plotting library.
 STYLES = {
     "near-lossless": ("#0072B2", "o", "-"), "paper": ("#D55E00", "s", "-"),
-    "itq": ("#009E73", "^", "--"), "lsh": ("#555555", "v", ":"),
-    "sign": ("#CC79A7", "D", "-"), "sparse": ("#E69F00", "P", "-."),
+    "itq": ("#009E73", "^", "--"), "lsh": ("#555555", "v", ":"), "sign": ("#CC79A7", "D", "-"),
+    "sparse": ("#E69F00", "P", "-."), "neural": ("#56B4E9", "X", "-"),
 }  # fmt: skip
 
 N_WORDS = 50
