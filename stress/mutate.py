@@ -1,6 +1,7 @@
 """Mutation testing: change the code at one place, and a unit test must fail.
 
     python stress/mutate.py [--sample 300] [--seed 0] [--only search/filters.py] [--jobs 1]
+                            [--minutes M]
 
 Operators, comparisons, numbers and conditions of a random sample are changed, and calls and `raise`
 statements deleted, one at a time, in memory. Each mutant runs the unit tests of its module in a
@@ -34,6 +35,7 @@ from mutations import changes
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "embits"
 MAX_CPU_SECONDS = 90  # a mutant that takes longer is in an endless loop
+CHUNK = 10  # mutants between two reports
 
 # The tests that must notice a change: those of the longest name that the module's path starts with.
 # The quickest come first.
@@ -210,6 +212,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", action="append", help="a module or folder of src/embits")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=1e9, help="start no more after these")
     options = parser.parse_args()
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     sys.dont_write_bytecode = True
@@ -223,14 +226,13 @@ def main() -> int:
     modules = sorted(set(modules) - LEFT_OUT)
     everything = [mutant for path in modules for mutant in mutants_of(path)]
     size = min(options.sample, len(everything))
-    sample = sorted(
-        random.Random(options.seed).sample(everything, size), key=lambda m: (m.path, m.place)
-    )
-    return report(sample, len(everything), options.jobs)
+    sample = random.Random(options.seed).sample(everything, size)
+    return report(sample, len(everything), options.jobs, options.minutes)
 
 
-def report(sample: list[Mutant], n_all: int, jobs: int) -> int:
-    start, counts = time.monotonic(), Counter[str]()
+def report(sample: list[Mutant], n_all: int, jobs: int, minutes: float) -> int:
+    """Try the sample in its random order, until the time is up; print what no test noticed."""
+    start, counts, folders = time.monotonic(), Counter[str](), Counter[str]()
     for among in (TESTS, MORE_TESTS):
         groups = {tuple(tests_of(mutant.path, among)): mutant.path for mutant in sample}
         whole = [Mutant(path, -1, 0, "") for path in groups.values()]
@@ -238,17 +240,28 @@ def report(sample: list[Mutant], n_all: int, jobs: int) -> int:
             if name != "survived":
                 print(f"the tests of {mutant.path} fail without a change:\n{text}")
                 return 1
-    left = sample
-    for among in (TESTS, MORE_TESTS):
-        found = list(outcomes(left, jobs, among))
-        left = [mutant for mutant, name, _ in found if name == "survived"]
-        counts.update(name for _, name, _ in found if name != "survived")
-    counts["survived"] = len(left)
-    for mutant in sorted(left, key=lambda mutant: (mutant.path, mutant.place)):
-        print(f"{mutant.path}:{mutant.line}: {mutant.change}", flush=True)
-    minutes = (time.monotonic() - start) / 60
-    print(f"{len(sample)} of {n_all} mutants in {minutes:.0f} min: {dict(counts)}")
+    done = 0
+    for chunk in batched(sample, CHUNK):
+        left = list(chunk)
+        for among in (TESTS, MORE_TESTS):
+            found = list(outcomes(left, jobs, among))
+            left = [mutant for mutant, name, _ in found if name == "survived"]
+            counts.update(name for _, name, _ in found if name != "survived")
+        for mutant in left:
+            print(f"{mutant.path}:{mutant.line}: {mutant.change}", flush=True)
+        counts["survived"] += len(left)
+        folders.update(Path(mutant.path).parts[0] for mutant in chunk)
+        done += len(chunk)
+        spent = (time.monotonic() - start) / 60
+        print(f"{done} of {n_all} mutants in {spent:.0f} min: {dict(counts)}", flush=True)
+        if spent > minutes:
+            break
+    print(f"changes of {dict(folders)}")
     return 0
+
+
+def batched(sample: list[Mutant], size: int) -> Iterator[list[Mutant]]:
+    return (sample[at : at + size] for at in range(0, len(sample), size))
 
 
 if __name__ == "__main__":
