@@ -84,7 +84,7 @@ MORE_TESTS = {
     ],
     "file": ["unit/file", "unit/collection/test_errors.py", "trust/test_files.py"],
     "collection": ["unit/cli/test_collections.py", "trust/test_collections.py"],
-    "columns.py": ["unit/test_lengths.py", "unit/cli/test_collections.py", "trust/test_golden.py"],
+    "columns.py": ["unit/test_lengths.py", "trust/test_golden.py", "unit/cli/test_columns.py"],
 }
 # These need a GPU, or PyTorch, which the tests of a machine without it skip.
 LEFT_OUT = {"search/gpu.py", "search/_gpu_kernels.py"}
