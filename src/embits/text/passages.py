@@ -150,7 +150,7 @@ def _record(path: Path, name: str, line: int, record: Any) -> Passage:
         raise ReadError(f"{place}: {found}; expected a field or column `text`")
     id = next((record[key] for key in _IDS if record.get(key) not in (None, "")), f"{name}:{line}")
     if not isinstance(id, str | int) or isinstance(id, bool):
-        raise ReadError(f"{place}: the id is {id!r:.60}, expected a string or number")
+        raise ReadError(f"{place}: the id is {id!r:.60}, expected a string or whole number")
     if _PART.search(str(id)):
         hint = "give the id of the text, or one without # and digits at its end"
         raise ReadError(f"{place}: the id {id!r:.60} is that of a passage: {hint}")
