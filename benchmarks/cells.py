@@ -1,10 +1,9 @@
-"""Cells: rows read, recall and time, beside the exact scan and indexes of other libraries.
+"""Cells: rows read, the rows of the exact scan that are found, and time; beside IndexBinaryIVF.
 
     python benchmarks/cells.py glove FOLDER --vectors glove.npy     words, 256 bits
     python benchmarks/cells.py rows FOLDER --rows 10000000          mixes of sentence vectors
-    python benchmarks/cells.py floats FOLDER --rows 1000000         float queries, rescored
-    python benchmarks/cells.py curves FOLDER --vectors glove.npy    recall of true neighbors
 
+`recall_time.py` measures the recall of true neighbors, beside graphs and other indexes.
 FOLDER keeps what takes long to make. Times are medians of paired turns on one thread, of its
 processor time: every turn runs each of the rivals once. Recall is measured on queries that nothing
 was calibrated with; `--seed` draws others.
@@ -23,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import embits
-from provenance import provenance
+from provenance import processor
 
 K = 10
 TURNS = 20
@@ -277,211 +276,19 @@ def rows(arguments):
         binary_ivf(bits, plain, queries[:1000])
 
 
-def floats(arguments):
-    import hnswlib
-
-    n = arguments.rows
-    _, bits, queries = make_rows(arguments.folder, arguments.data, n, arguments.bits, floats=True)
-    X = np.load(arguments.folder / f"floats-{n}.npy", mmap_mode="r")
-    queries = queries[:1000]
-    best = np.full((len(queries), K), -1)
-    top = np.full((len(queries), K), -np.inf, np.float32)
-    for start in range(0, n, 50_000):
-        scores = queries @ np.asarray(X[start : start + 50_000], np.float32).T
-        some = np.argpartition(-scores, K, axis=1)[:, :K]
-        values = np.hstack([top, np.take_along_axis(scores, some, 1)])
-        numbers = np.hstack([best, some + start])
-        order = np.argsort(-values, axis=1)[:, :K]
-        top, best = np.take_along_axis(values, order, 1), np.take_along_axis(numbers, order, 1)
-    index, path = hnswlib.Index("ip", X.shape[1]), arguments.folder / f"hnsw-{n}.bin"
-    if path.exists():
-        index.load_index(str(path), max_elements=n)
-    else:
-        begin = time.process_time()
-        index.init_index(n, ef_construction=100, M=16)
-        for start in range(0, n, 50_000):
-            index.add_items(np.asarray(X[start : start + 50_000], np.float32), num_threads=2)
-        print(f"hnswlib: made in {time.process_time() - begin:.0f} s of processors")
-        index.save_index(str(path))
-    memory = n * (4 * X.shape[1] + 4 * (2 * 16 + 1) + 8) / 1e6
-    print(f"memory: hnswlib {memory:.0f} MB, codes with cells {bits.nbytes / 1e6:.0f} MB")
-    for recall in (0.9, 0.95, 0.98, 0.99):
-
-        def ours(i, recall=recall):
-            return bits.search(
-                queries[i], K, metric="asymmetric", rescore=40, floats=X, recall=recall, threads=1
-            )
-
-        reached = shares(best, np.stack([ours(i).rows for i in range(len(queries))])).mean()
-        ef = K
-        while True:
-            index.set_ef(ef)
-            theirs = shares(best, index.knn_query(queries, K)[0]).mean()
-            if theirs >= reached or ef > 2000:
-                break
-            ef = int(ef * 1.15) + 1
-        times = paired(
-            {"hnswlib": lambda i: index.knn_query(queries[i], K, num_threads=1), "cells": ours},
-            len(queries),
-        )
-        line = {"asked": recall, "found": round(float(reached), 4), "ef": ef}
-        line |= {"hnswlib found": round(float(theirs), 4)}
-        print(json.dumps(line | {k: round(v, 4) for k, v in times.items()}), flush=True)
-
-
-def rivals(X, bits, depths):
-    """Indexes of X for cosines: a name, bytes of a row in memory, and searches by their setting.
-
-    Those that cannot be imported are left out. All that rescore do it with 40 vectors.
-    """
-    n, dims = X.shape
-    asked = {"metric": "asymmetric", "threads": 1}
-    of_row = bits.byte_counts().codes / n, bits.byte_counts().cells / n
-    yield (
-        "embits, exact",
-        of_row[0],
-        {0: lambda q: bits.search(q, K, rescore=40, floats=X, **asked).rows},
-    )
-    yield (
-        "embits, cells",
-        sum(of_row),
-        {
-            recall: lambda q, r=recall: (
-                bits.search(q, K, rescore=40, floats=X, recall=r, **asked).rows
-            )
-            for recall in (0.7, 0.8, 0.9, 0.95, 0.98, 0.995)
-        },
-    )
-    yield (
-        "embits, cells, not rescored",
-        sum(of_row),
-        {
-            recall: lambda q, r=recall: bits.search(q, K, recall=r, **asked).rows
-            for recall in (0.7, 0.9, 0.95, 0.99)
-        },
-    )
-    try:
-        import faiss
-
-        lists = int(4 * n**0.5)
-        for kind, of_code in ((f"PQ{dims // 2}x4fs", dims / 4), ("RaBitQ", dims / 8 + 8)):
-            index = faiss.index_factory(
-                dims, f"IVF{lists},{kind},RFlat", faiss.METRIC_INNER_PRODUCT
-            )
-            inner = faiss.extract_index_ivf(faiss.downcast_index(index).base_index)
-            inner.cp.niter = 10
-            faiss.omp_set_num_threads(2)
-            index.train(X[:: max(1, n // (40 * lists))])
-            index.add(X)
-            faiss.omp_set_num_threads(1)
-
-            def search(q, probes, index=index, inner=inner):
-                inner.nprobe, index.k_factor = probes, 4
-                return index.search(q[None], K)[1][0]
-
-            yield (
-                f"FAISS IVF,{kind.split(str(dims // 2))[0]},refined",
-                of_code + 8 + 4 * dims,
-                {probes: lambda q, p=probes, s=search: s(q, p) for probes in depths},
-            )
-    except ImportError:
-        print("faiss is not installed")
-    try:
-        import scann
-
-        found = scann.scann_ops_pybind.builder(X, K, "dot_product")
-        found = found.tree(int(4 * n**0.5), 16, training_sample_size=100_000, training_iterations=8)
-        found = found.score_ah(2, anisotropic_quantization_threshold=0.2).reorder(40).build()
-        yield (
-            "ScaNN",
-            dims / 4 + 4 * dims,
-            {
-                probes: lambda q, p=probes: found.search(q, K, leaves_to_search=p)[0]
-                for probes in depths
-            },
-        )
-    except ImportError:
-        print("scann is not installed")
-    try:
-        import hnswlib
-
-        graph = hnswlib.Index("ip", dims)
-        graph.init_index(n, ef_construction=100, M=16)
-        graph.add_items(X, num_threads=2)
-
-        def walk(q, ef):
-            graph.set_ef(ef)
-            return graph.knn_query(q, K, num_threads=1)[0][0]
-
-        yield (
-            "hnswlib",
-            4 * dims + 4 * 33 + 8,
-            {ef: lambda q, ef=ef: walk(q, ef) for ef in (10, 20, 50, 100, 200, 500)},
-        )
-    except ImportError:
-        print("hnswlib is not installed")
-    try:
-        from usearch.index import Index
-
-        net = Index(ndim=dims, metric="ip", dtype="f32", connectivity=16, expansion_add=100)
-        net.add(np.arange(n), X, threads=2)
-
-        def reach(q, expansion):
-            net.expansion_search = expansion
-            return net.search(q, K, threads=1).keys
-
-        yield (
-            "usearch",
-            net.memory_usage / n,
-            {ef: lambda q, ef=ef: reach(q, ef) for ef in (10, 20, 50, 100, 200, 500)},
-        )
-    except ImportError:
-        print("usearch is not installed")
-
-
-def curves(arguments):
-    X = np.load(arguments.vectors).astype(np.float32)
-    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-30)
-    held = np.zeros(len(X), bool)
-    held[np.random.default_rng(2000 + arguments.seed).choice(len(X), 500, replace=False)] = True
-    queries, X = X[held], X[~held].copy()
-    path = arguments.folder / f"curves-{arguments.seed}.bits"
-    if not path.exists():
-        plain = embits.load(arguments.folder / "glove.bits")  # made by `glove`
-        plain.subset(rows=np.flatnonzero(~held)).with_cells().save(path)
-    bits = embits.load(path)
-    best = np.argpartition(-(queries @ X.T), K, axis=1)[:, :K]
-    found = []
-    for name, of_row, searches in rivals(X, bits, (1, 4, 8, 16, 32, 64, 128)):
-        reached = {
-            at: shares(best, [search(q) for q in queries]).mean() for at, search in searches.items()
-        }
-        calls = {at: lambda i, s=search: s(queries[i]) for at, search in searches.items()}
-        for at, ms in paired(calls, len(queries)).items():
-            found.append({"name": name, "at": at, "bytes": round(of_row), "ms": round(ms, 4)})
-            found[-1]["recall"] = round(float(reached[at]), 4)
-            print(json.dumps(found[-1]), flush=True)
-    stored = {"title": f"{len(X):,} vectors of {X.shape[1]} floats", "curves": found}
-    stored["about"] = provenance([arguments.seed], vectors=arguments.vectors)
-    if arguments.write:
-        path = Path(__file__).parent / "results/cells.json"
-        path.write_text(json.dumps(stored, indent=1) + "\n")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("glove", "rows", "floats", "curves"))
+    parser.add_argument("what", choices=("glove", "rows"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--vectors", type=Path)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--bits", type=int, default=256)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--write", action="store_true", help="store the curves in results/")
     parser.add_argument("--alone", action="store_true", help="without other libraries")
     arguments = parser.parse_args()
-    print(f"embits {embits.__version__}, {embits.search.simd()}, {embits.__file__}")
-    {"glove": glove, "rows": rows, "floats": floats, "curves": curves}[arguments.what](arguments)
+    print(f"embits {embits.__version__}, {processor()}, {embits.search.simd()} kernels")
+    {"glove": glove, "rows": rows}[arguments.what](arguments)
     print(f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 
 

@@ -21,12 +21,21 @@ PAGE = ROOT / "docs" / "comparison.md"
 RUN = json.loads((ROOT / "benchmarks/results/comparison.json").read_text())
 NAMES = {"minilm": "MiniLM", "mpnet": "MPNet", "gnews": "GoogleNews"}
 SIZES = (8, 16, 32, 64, 128)  # bytes
+SHOWN = ("recall_at_10", "unseen_at_10")
 COST_SIZES = (8, 32, 64, 128)  # the others are on the page of the run
 METHODS = {  # with any number of bytes, as regular expressions
-    "embits, float query": r"embits \d+, float query",
-    "embits, decoded": r"embits \d+, decoded",
-    "embits, Hamming": r"embits \d+, Hamming",
-    **{f"FAISS {kind}": rf"FAISS {kind} \d+" for kind in ("RQ", "LSQ", "PRQ", "OPQ", "PQ")},
+    **{
+        f"{coder}, {way}": rf"{coder} \d+, {way}"
+        for way in ("float query", "decoded", "Hamming")
+        for coder in ("NearLossless", "Neural", "Neural long", "Neural long float")
+        if way == "float query" or coder in ("NearLossless", "Neural")
+    },
+    **{
+        f"FAISS {kind}{way}": rf"FAISS {kind} \d+{way}"
+        for kind in ("RQ", "LSQ", "PRQ")
+        for way in ("", ", cosine")
+    },
+    **{f"FAISS {kind}": rf"FAISS {kind} \d+" for kind in ("OPQ", "PQ")},
     "ScaNN": r"ScaNN [\d.]+",
 }
 BITS = r"sign|EDEN|FAISS RaBitQ|rabitqlib|turbovec|FAISS SQ[48]|usearch e4m3"
@@ -61,9 +70,13 @@ def recall() -> Iterator[str]:
         yield f"| {title} | {' | '.join(f'{size} bytes' for size in SIZES)} |"
         yield "|---|" + "---:|" * len(SIZES)
         found = {method: [at(name, method, size) for size in SIZES] for method in METHODS}
-        best = [max(value(row) for row in column) for column in zip(*found.values(), strict=True)]
+        columns = list(zip(*found.values(), strict=True))
+        best = [
+            {key: max(value(row, key) for row in column) for key in SHOWN} for column in columns
+        ]
         for method, rows in found.items():
-            yield f"| {method} | {' | '.join(map(cell, rows, SIZES, best))} |"
+            if any(rows):
+                yield f"| {method} | {' | '.join(map(cell, rows, SIZES, best))} |"
 
 
 def at(name: str, method: str, size: int) -> Row | None:
@@ -75,17 +88,17 @@ def at(name: str, method: str, size: int) -> Row | None:
     return None
 
 
-def value(row: Row | None) -> float:
-    return float(row["recall_at_10"]) if row else 0.0
+def value(row: Row | None, key: str = "recall_at_10") -> float:
+    return float(row.get(key, 0)) if row else 0.0
 
 
-def cell(row: Row | None, size: int, best: float) -> str:
+def cell(row: Row | None, size: int, best: dict[str, float]) -> str:
+    """Recall among all rows and among unseen ones, where both were measured."""
     if row is None:
         return "–"
-    text = f"{value(row):.3f}"
-    if row["bytes"] != size:
-        text += f" ({row['bytes']:g})"
-    return f"**{text}**" if value(row) == best else text
+    texts = {key: f"{value(row, key):.3f}" for key in SHOWN if key in row}
+    texts = {key: f"**{of}**" if value(row, key) == best[key] else of for key, of in texts.items()}
+    return " · ".join(texts.values()) + (f" ({row['bytes']:g})" if row["bytes"] != size else "")
 
 
 def bits() -> Iterator[str]:
@@ -110,8 +123,8 @@ def cost() -> Iterator[str]:
     for size in COST_SIZES:
         for method in METHODS:
             row = at("minilm", method, size)
-            if row and method not in ("embits, decoded", "embits, Hamming"):
-                values = [format(row[key], style) for key, style in COST]
+            if row and not method.endswith(("decoded", "Hamming", "cosine")):
+                values = [format(row[key], style) if key in row else "–" for key, style in COST]
                 values.append(f"{row['shared_bytes'] / 1000:,.0f}")
                 yield f"| {row['bytes']:g} | {method} | {' | '.join(values)} |"
 

@@ -89,6 +89,19 @@ def fuzz_passages(data: bytes) -> None:
             assert all(isinstance(each.indexed, str) for each in read_passages([path]))
 
 
+def fuzz_words(data: bytes) -> None:
+    """Read a matrix with a file of words beside it, of every name that they may have."""
+    folder = _PATH.with_name("matrix")
+    folder.mkdir(exist_ok=True)
+    (folder / "m.npy").write_bytes(reader_corpus.npy())
+    for name in ("m.vocab", "m.tsv", "m.txt", "m.json", "m.words"):
+        (folder / name).write_bytes(data)
+        with warnings.catch_warnings(), contextlib.suppress(*REFUSED):
+            warnings.simplefilter("ignore", embits.errors.ReadWarning)
+            assert len(embits.read_vectors(folder / "m.npy")) == len(reader_corpus.WORDS)
+        (folder / name).unlink()
+
+
 def fuzz_evaluation(data: bytes) -> None:
     """Read what evaluations are made of: pairs, questions, classes, judgements, a corpus."""
     _PATH.write_bytes(data)
@@ -124,6 +137,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "archives": fuzz_reader,
     "static": fuzz_static,
     "passages": fuzz_passages,
+    "words": fuzz_words,
     "evaluation": fuzz_evaluation,
 }
 
@@ -162,6 +176,16 @@ def corpus(name: str) -> list[bytes]:
         case "passages":
             texts = [_JSONL.encode(), _CSV.encode(), _CSV.replace(",", "\t").encode()]
             return [*texts, gzip.compress(texts[0], mtime=0)]
+        case "words":
+            lines = [f"{word}\t{9 - i}" for i, word in enumerate(reader_corpus.WORDS)]
+            rows = {word: row for row, word in enumerate(reader_corpus.WORDS)}
+            given = [reader_corpus.WORDS, rows, {"model": {"vocab": rows}}]
+            return [
+                "\n".join(reader_corpus.WORDS).encode(),
+                "\n".join(lines).encode(),
+                reader_corpus.text(header=False),
+                *(json.dumps(each).encode() for each in given),
+            ]
         case "evaluation":
             return [text.encode() for text in _EVALUATED]
     return reader_corpus.FORMATS[name]

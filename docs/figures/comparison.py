@@ -20,11 +20,14 @@ TITLES = {"minilm": "MiniLM sentences", "mpnet": "MPNet sentences", "gnews": "Go
 BYTES = (8, 16, 32, 64, 128, 256, 512)
 MILLISECONDS = (0.05, 0.1, 0.2, 0.5, 1, 2, 5)
 SERIES = (  # name, color, line and marker, methods
-    ("embits, float query", LIGHT.one, "o-", r"embits.*float query"),
-    ("embits, Hamming", LIGHT.one, "o--", r"embits.*Hamming"),
-    ("RQ", LIGHT.ink, "P-", r"FAISS RQ"),
-    ("LSQ", LIGHT.ink, "x:", r"FAISS LSQ"),
-    ("PRQ", LIGHT.soft, "P:", r"FAISS PRQ"),
+    ("Neural long, for floats", LIGHT.one, "o-", r"Neural long float \d+, float query"),
+    ("Neural", LIGHT.one, "s-", r"Neural \d+, float query"),
+    ("Neural, Hamming", LIGHT.one, "s--", r"Neural \d+, Hamming"),
+    ("NearLossless", LIGHT.one, "^:", r"NearLossless.*float query"),
+    ("RQ, cosine", LIGHT.ink, "P-", r"FAISS RQ.*cosine"),
+    ("RQ", LIGHT.ink, "P:", r"FAISS RQ \d+$"),
+    ("LSQ", LIGHT.ink, "x:", r"FAISS LSQ \d+$"),
+    ("PRQ", LIGHT.soft, "P:", r"FAISS PRQ \d+$"),
     ("OPQ", LIGHT.blue, "s-", r"FAISS OPQ"),
     ("PQ", LIGHT.grey, "s-", r"FAISS PQ"),
     ("ScaNN", LIGHT.green, "D-", r"ScaNN"),
@@ -53,10 +56,13 @@ def against_bytes(sets: dict[str, dict[str, Any]]) -> Figure:
     figure, panels = plt.subplots(1, len(names), figsize=(11.6, 6.4), sharey=True)
     figure.subplots_adjust(wspace=0.06, bottom=0.21, left=0.06, right=0.99)
     for name, axes in zip(names, panels, strict=True):
-        draw(axes, sets[name]["rows"], "bytes")
+        rows = sets[name]["rows"]
+        unseen = [row for row in rows if "unseen_at_10" in row]
+        draw(axes, unseen or rows, "bytes", "unseen_at_10" if unseen else "recall_at_10")
         finish(axes, BYTES, "bytes a row")
-        axes.set_title(f"{TITLES[name]}, {sets[name]['dims']} dimensions")
-    panels[0].set_ylabel("recall@10, rows not in the fit")
+        among = "unseen rows" if unseen else "all rows"
+        axes.set_title(f"{TITLES[name]}, {sets[name]['dims']} dimensions,\namong {among}")
+    panels[0].set_ylabel("recall@10, queries not in the fit")
     legend(figure, panels[0])
     return figure
 
@@ -65,19 +71,19 @@ def against_time(rows: Rows) -> Figure:
     """Recall@10 against the time of a query."""
     figure, axes = plt.subplots(figsize=(8.2, 5.4))
     figure.subplots_adjust(bottom=0.22)
-    draw(axes, rows, "query_ms")
+    draw(axes, rows, "query_ms", "recall_at_10")
     finish(axes, MILLISECONDS, "milliseconds a query, 31,600 rows, one thread")
     axes.set_ylabel("recall@10, rows not in the fit")
     legend(figure, axes)
     return figure
 
 
-def draw(axes: Axes, rows: Rows, measure: str) -> None:
+def draw(axes: Axes, rows: Rows, measure: str, recall: str) -> None:
     for name, color, style, pattern in SERIES:
         chosen = [row for row in rows if re.match(pattern, row["method"])]
         chosen.sort(key=lambda row: row["bytes"])
         axes.plot(
-            [row[measure] for row in chosen], [row["recall_at_10"] for row in chosen], style,
+            [row[measure] for row in chosen], [row[recall] for row in chosen], style,
             color=color, label=name, ms=8 if style[0] in "*x" else 5,
             lw=2.0 if color == LIGHT.one else 1.2,
         )  # fmt: skip

@@ -31,7 +31,7 @@ def main() -> None:
         axis.set_title(f"{task}: exact top 10", fontsize=10, loc="left", color=LIGHT.ink)
     axes[0].set_ylabel("µs per query, one thread")
     axes[0].legend(frameon=False, fontsize=9)
-    figure.suptitle("Search over 400,000 codes", fontsize=11, x=0.01, ha="left", color=LIGHT.ink)
+    figure.suptitle("Search over 341,479 codes", fontsize=11, x=0.01, ha="left", color=LIGHT.ink)
     save(figure, "search")
 
 
