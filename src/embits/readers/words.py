@@ -181,7 +181,7 @@ def _words_in_json(source: Source, text: str) -> list[str]:
 
 def _before_counts(lines: Sequence[str]) -> list[str] | None:
     """The words of `word count`, most frequent first."""
-    words = _before_numbers(lines, 1, str.isdecimal)
+    words = _before_numbers(lines, 1, re.compile(r"\d{1,18}").fullmatch)
     counts = [int(line.rsplit(maxsplit=1)[1]) for line in lines] if words else []
     return words if counts == sorted(counts, reverse=True) else None
 

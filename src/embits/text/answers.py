@@ -20,7 +20,7 @@ from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError, MissingExtraError, ReadError
 from embits.file.atomic import atomic_write
 from embits.search.results import ScoreResult
-from embits.text.encoder import TextEncoder
+from embits.text.encoder import TextEncoder, checked_texts
 from embits.text.sources import cache_folder
 
 ENCODER = "_encoder.safetensors"  # of a collection, beside its manifest
@@ -102,7 +102,7 @@ def search_texts(
     where: Any = None,
 ) -> ScoreResult:
     """The rows whose texts are nearest in meaning, or in meaning and words (`hybrid`)."""
-    queries = [texts] if isinstance(texts, str) else list(texts)
+    queries = list(checked_texts([texts] if isinstance(texts, str) else texts))
     vectors = vectors_of(encoder, queries)
     if not hybrid:
         asked = vectors[0] if isinstance(texts, str) else vectors

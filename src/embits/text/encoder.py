@@ -244,7 +244,7 @@ class TextEncoder(Estimator):
         number("whiten", self.whiten, 0, 0.5)
         if not hasattr(self, "table_"):
             self.opened(progress)
-        texts = _checked(X)
+        texts = checked_texts(X)
         seen = np.zeros(self._n_tokens, np.int64)
         for rows in blocks(len(texts), _BATCH):
             batch = self._tokens.of(texts[rows])
@@ -276,7 +276,7 @@ class TextEncoder(Estimator):
         if isinstance(texts, str):
             vector: Floats = self.encode([texts])[0]
             return vector
-        texts = _checked(texts)
+        texts = checked_texts(texts)
         vectors = np.empty((len(texts), self.n_features_out_), np.float32)
         for rows in blocks(len(texts), _BATCH):
             vectors[rows] = self._whitened(self._pooled(self._tokens.of(texts[rows])))
@@ -506,7 +506,7 @@ def _whitening(vectors: Floats, power: float) -> tuple[Floats, Floats]:
     return as_float32(mean), as_float32(matrix)
 
 
-def _checked(texts: Any) -> Sequence[str]:
+def checked_texts(texts: Any) -> Sequence[str]:
     """Texts as a list of strings that UTF-8 can hold."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise InputError(f"texts are {type(texts).__name__}, expected a list of strings")
