@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import partial, wraps
+from functools import wraps
 from inspect import getattr_static, isfunction
 from pathlib import Path
 from threading import RLock
@@ -25,7 +25,6 @@ from embits.checks import check_dims, check_finite, matrix_of_numbers
 from embits.coders import Coder
 from embits.collection import changes
 from embits.collection.manifest import Manifest
-from embits.collection.opening import open_collection
 from embits.collection.pieces import Snapshot, open_coder, open_snapshot
 from embits.columns import PieceColumns, StoredColumns, fitted, given_columns
 from embits.errors import InputError, TrainingWarning, warn_caller
@@ -361,7 +360,7 @@ class Collection(BinaryVectors):
 
     def __reduce__(self) -> Any:
         """Another process opens the folder, and shows its latest state."""
-        return partial(open_collection, timeout=self.timeout), (self.path,)
+        return _opened, (self.path, self.timeout)
 
     def search_texts(
         self, texts: str | list[str], k: int = 10, *, hybrid: bool = False, where: Any = None
@@ -399,6 +398,10 @@ class Collection(BinaryVectors):
     def __repr__(self) -> str:
         name = f"{type(self).__name__} {os.fspath(self.path)!r}"
         return repr(self.snapshot()).replace(BinaryVectors.__name__, name, 1)
+
+
+def _opened(path: Path, timeout: float) -> Collection:
+    return Collection(path, open_snapshot(path), timeout)
 
 
 class _Given(NamedTuple):
