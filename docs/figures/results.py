@@ -1,11 +1,13 @@
-"""The results pages: figures from docs/results/scores.json, and new pages from a run.
+"""The results pages: figures and a table from docs/results/scores.json, and new pages from a run.
 
     python docs/figures/results.py
     python docs/figures/results.py --run REPORT --name glove-840B-300d
+    python docs/figures/results.py --run REPORT --name glove-840B-300d --target similarity
 
 REPORT is a folder that `embits compare --report` wrote. The main rows of its report become
 docs/results/NAME.md, the scores that figures and the README show go to scores.json, and the figures
-are drawn again.
+are drawn again. Of a run with --param target=similarity, only the scores are taken. The table of
+docs/results/README.md has the scores of all runs, and those of NearLossless in version 0.2.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import itertools
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +34,7 @@ PICTURE = "queen"  # the one word whose bits a page shows
 # Parts of a report that its page leaves out: whole sections, and rows by "group: method" in the
 # sections that start with these titles.
 SECTIONS_LEFT_OUT = ("Differences between methods", "Training of each code")
-REST = r"(.* rec|(lsh|sign|itq) bin)"  # all but the codes of near-lossless and of the paper
+REST = r"(.* rec|(lsh|sign|itq) bin)"  # all but the codes of embits and of the paper
 ROWS_LEFT_OUT = {
     "Semantic similarity": rf"(?!Fisher|Semantic|Syntactic).*: {REST}",
     "Classification": rf".*: {REST}",
@@ -39,6 +42,7 @@ ROWS_LEFT_OUT = {
 }
 METHODS = {
     "near-lossless": ("NearLossless", LIGHT.one, "-", "o"),
+    "neural": ("Neural", LIGHT.one, "--", "*"),
     "paper": ("paper", LIGHT.blue, "-", "s"),
     "itq": ("ITQ", LIGHT.green, "--", "^"),
     "sparse": ("sparse", LIGHT.ochre, "-.", "P"),
@@ -49,6 +53,15 @@ SIMILARITY = {
     "similarity": "bits: share that agree",
     "rebuilt_similarity": "floats rebuilt from the bits: cosine",
 }
+HISTORY = {  # rows of the table
+    "paper": "the paper's model",
+    "near-lossless, version 0.2": "`NearLossless` of version 0.2",
+    "near-lossless": "`NearLossless`",
+    "near-lossless, similarity": 'the same, `target="similarity"`',
+    "neural": "`Neural`",
+    "neural, similarity": 'the same, `target="similarity"`',
+}
+SHOWN = ("similarity", "rebuilt_similarity", "recall_at_10", "asymmetric_recall_at_10")
 NEIGHBORS = {"recall_at_10": "bits against bits", "asymmetric_recall_at_10": "float query"}
 
 
@@ -56,16 +69,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--run", type=Path, help="a folder of `embits compare --report`")
     parser.add_argument("--name", help="name of its page")
+    parser.add_argument("--target", default="", help="of the coders, where they have another")
     args = parser.parse_args()
     if args.run:
-        take_over(args.run, args.name)
-    for name, scores in json.loads(SCORES.read_text()).items():
+        if not args.target:
+            take_over(args.run, args.name)
+        store(args.run, args.name, args.target)
+    stored = json.loads(SCORES.read_text())
+    page = RESULTS / "README.md"
+    table = "\n".join(history(stored))
+    text = re.sub(
+        r"(?s)<!-- history -->.*<!-- /history -->",
+        lambda _: f"<!-- history -->\n\n{table}\n\n<!-- /history -->",
+        page.read_text(encoding="utf-8"),
+    )
+    page.write_text(text, encoding="utf-8")
+    for name, scores in stored.items():
         draw(f"{name}-similarity", scores, SIMILARITY, "Spearman × 100, mean of five sets")
         draw(f"{name}-neighbors", scores, NEIGHBORS, "recall@10, %")
 
 
 def take_over(run: Path, name: str) -> None:
-    """The page of a run, its one picture of bits, and its scores."""
+    """The page of a run, and its one picture of bits."""
     page = (run / "report.md").read_text(encoding="utf-8")
     page = re.sub(rf"!\[(?!{PICTURE})[^\]]*\]\(figures/bits-.*\)\n\n.*\n*", "", page)
     page = page.replace(f"figures/bits-{PICTURE}.png", f"{name}-bits.png")
@@ -73,9 +98,32 @@ def take_over(run: Path, name: str) -> None:
     page = page.replace("&nbsp;", "\u00a0")  # a third of the length
     (RESULTS / f"{name}.md").write_text(shortened(page), encoding="utf-8")
     shutil.copy(run / "figures" / f"bits-{PICTURE}.png", RESULTS / f"{name}-bits.png")
+
+
+def store(run: Path, name: str, target: str) -> None:
+    """Replace the scores of the methods of a run; with a target, they are rows of their own."""
     scores = json.loads(SCORES.read_text()) if SCORES.exists() else {}
-    scores[name] = scores_of(json.loads((run / "results.json").read_text())["results"])
+    found = scores_of(json.loads((run / "results.json").read_text())["results"])
+    if target:
+        found = {f"{method}, {target}": of for method, of in found.items() if method != "raw"}
+    scores[name] = scores.get(name, {}) | found
     SCORES.write_text(json.dumps(scores, indent=1, sort_keys=True) + "\n")
+
+
+def history(stored: dict[str, Any]) -> Iterator[str]:
+    """A table of each set of vectors: a row a method, a column a width."""
+    widths = [str(width) for width in (*WIDTHS, WIDEST)]
+    for name, scores in stored.items():
+        yield f"| {name} | {' | '.join(f'{width} bits' for width in widths)} |"
+        yield f"|---|{'---|' * len(widths)}"
+        for method, title in HISTORY.items():
+            if method in scores:
+                cells = [scores[method].get(width) for width in widths]
+                shown = [" · ".join(f"{c[key]:.1f}" for key in SHOWN) if c else "" for c in cells]
+                yield f"| {title} | {' | '.join(shown)} |"
+        raw = next(iter(scores["raw"].values()))["similarity"]
+        yield f"| the floats | {' | '.join(f'{raw:.1f}' for _ in widths)} |"
+        yield ""
 
 
 def shortened(page: str) -> str:
