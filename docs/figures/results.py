@@ -33,7 +33,7 @@ INDENT = " \u00a0"  # of the rows of a group
 PICTURE = "queen"  # the one word whose bits a page shows
 # Parts of a report that its page leaves out: whole sections, and rows by "group: method" in the
 # sections that start with these titles.
-SECTIONS_LEFT_OUT = ("Differences between methods", "Training of each code")
+SECTIONS_LEFT_OUT = ("Differences between methods", "Training")
 REST = r"(.* rec|(lsh|sign|itq) bin)"  # all but the codes of embits and of the paper
 ROWS_LEFT_OUT = {
     "Semantic similarity": rf"(?!Fisher|Semantic|Syntactic).*: {REST}",
@@ -131,7 +131,7 @@ def shortened(page: str) -> str:
     lines: list[str] = []
     section, group, rows_out = "", "", NOTHING
     for line in page.splitlines():
-        if line.startswith(("## ", "Training of each code")):
+        if line.startswith("## "):
             section = line.removeprefix("## ").split(":")[0]
             found = [rows for title, rows in ROWS_LEFT_OUT.items() if section.startswith(title)]
             rows_out = found[0] if found else NOTHING

@@ -49,8 +49,7 @@ class WordVectors:
             raise InputError(f"the vectors are a dict, expected a matrix; {hint}")
         matrix = to_numpy(self.matrix)
         if matrix.ndim != 2:
-            expected = "expected 2: (words, dims)"
-            raise InputError(f"the matrix has {matrix.ndim} dimension(s), {expected}")
+            raise InputError(f"the matrix has {matrix.ndim} dimension(s), expected (words, dims)")
         if matrix.dtype.kind not in "fiu":
             raise InputError(f"the matrix is {matrix.dtype}, expected numbers")
         if self.words is not None:

@@ -145,6 +145,5 @@ def _as_list(keys: Key | Iterable[Key]) -> list[Any]:
     listed = list(keys)
     for key in (keys, *listed):
         if isinstance(key, float) or "float" in str(getattr(key, "dtype", "")):  # also PyTorch's
-            hint = "not float vectors: use bits.search(vector)"
-            raise InputError(f"most_similar takes words, ids or codes, {hint}")
+            raise InputError("most_similar takes words, ids or codes: use bits.search(vector)")
     return listed

@@ -232,7 +232,7 @@ def test_searches_that_need_floats_refuse_codes(vectors, bits):
     ):
         with pytest.raises(embits.InputError):
             bits.search(bits.codes[:2], **wrong)
-    with pytest.raises(embits.InputError, match="expected the originals"):
+    with pytest.raises(embits.InputError, match="not the originals"):
         bits.search(vectors.matrix[:2], floats=vectors.matrix[:5])
 
 

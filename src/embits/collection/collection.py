@@ -419,8 +419,7 @@ def _given(
 ) -> _Given:
     """The rows; codes must be of the coder that was known when they were given."""
     if isinstance(vectors, str | os.PathLike):
-        hint = "add the file with embits.encode_to_collection"
-        raise InputError(f"vectors is a path: {hint}: {vectors}")
+        raise InputError(f"vectors is a path: add it with embits.encode_to_collection: {vectors}")
     own: Any = None
     lengths, floats, dims = None, None, coder.n_features_in_
     if isinstance(vectors, BinaryVectors):
@@ -463,8 +462,7 @@ def _placed(
     manifest, ids, n = latest.manifest, given.ids, len(given.codes)
     if ids is None:
         if manifest.ids == "given":
-            hint = "give one for each new row (ids=, --words FILE)"
-            raise InputError(f"the rows of this collection have ids: {hint}")
+            raise InputError("rows here have ids: give one for each new row (ids=, --words FILE)")
         first = manifest.next_number
         numbered = replace(manifest, ids="numbers", next_number=first + n)
         return numbered, RowNumbers(n, first), np.full(n, -1)

@@ -130,8 +130,7 @@ def open_collection(
         start = new_coder(DEFAULT_METHOD if method is None else method, n_bits, {})
     if given is not None:
         if not isinstance(given, Coder):
-            expected = "a fitted coder or the path of a file"
-            raise InputError(f"coder is {coder!r:.80}, expected {expected}")
+            raise InputError(f"coder is {coder!r:.80}, expected a fitted coder or a path")
         given.check_fitted()
     if not (folder / MANIFEST).is_file():
         _make(folder, given, start, keep)

@@ -128,8 +128,7 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
             if before is not None and before.manifest.coder not in manifest.past:
                 check_same_coder(before.coder, coder)
         except InputError as error:
-            what = f"{folder} was replaced by another collection"
-            raise InputError(f"{what}: {error}; open it again") from None
+            raise InputError(f"{folder} is another collection: {error}; open it again") from None
     how: Any = {"kinds": manifest.columns, "verify": verify}
     pieces = tuple(
         _reused(folder, entry, known.get(replace(entry, removed=None)))

@@ -53,6 +53,7 @@ Kept: TypeAlias = tuple[Entry, Replicates]
 BITS = (64, 128, 256, 512)
 _SAME = ("vectors", "seed", "fit_rows", "params")  # settings that all codes of a folder share
 _MAX_SCORES = 1 << 28  # bytes of a file of scores with their replicates
+_CORRELATED = 20_000  # rows, about, that show how bits correlate
 _PROBED = 256  # rows by which an edited coder is recognized
 PICTURED = ("queen", "automobile", "jupiter", "man")  # the paper's words
 
@@ -383,9 +384,9 @@ class Comparison:
             progress=lambda done, total: self._say(f"{name}: training {done}/{total}"),
         )
         BinaryVectors.encoded(self.vectors, coder).save(path, overwrite=True)
-        seconds = round(time.perf_counter() - start, 2)
-        facts = {"settings": wanted, "seconds": seconds, "header": header_digest(path)}
-        _write_json(note, facts)
+        facts = {"settings": wanted, "seconds": round(time.perf_counter() - start, 2)}
+        losses = getattr(coder, "loss_curve_", np.empty((0, 2)))[:, -2].tolist()
+        _write_json(note, facts | {"header": header_digest(path), "loss_curve": losses})
         return load(path)
 
     def _name(self, method: str, n_bits: int, seed: int) -> str:
@@ -437,8 +438,9 @@ class Comparison:
             return coder_class(method)(**self._params(method, width, seed)).fit(corpus)
 
         entry = self.evaluator.evaluate_bits(bits, path, fit, self.split)
-        seconds = _read_json(path.with_suffix(".json")).get("seconds")
-        return entry | {"seconds": seconds, "params": bits.coder.get_params()}
+        saved = _read_json(path.with_suffix(".json"))
+        entry |= {name: saved.get(name) for name in ("seconds", "loss_curve")}
+        return entry | {"params": bits.coder.get_params(), "bit_correlation": correlation(bits)}
 
     def _kept(self, name: str, seed: int, make: Callable[[], Entry], coder: str = "") -> Kept:
         """The saved entry if it was computed with the same settings, else a new one."""
@@ -460,6 +462,16 @@ class Comparison:
         self._problems += kept["notes"]
         drawn = kept["replicates"].items()
         return kept["entry"], {key: np.array(each, np.float32) for key, each in drawn}
+
+
+def correlation(bits: BinaryVectors) -> float | None:
+    """The mean absolute correlation of every two bits; a constant bit has none with others."""
+    codes = bits.codes[:: 1 + len(bits) // _CORRELATED]
+    values = np.unpackbits(codes, axis=1, count=bits.n_bits).astype(np.float32)
+    values -= values.mean(axis=0)
+    values /= np.maximum(np.linalg.norm(values, axis=0), 1e-3)
+    pairs = np.abs(values.T @ values)[np.triu_indices(bits.n_bits, 1)]
+    return float(pairs.mean()) if len(pairs) else None
 
 
 def paired_tests(

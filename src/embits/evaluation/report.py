@@ -49,6 +49,7 @@ class Picture(NamedTuple):
 
 Block: TypeAlias = str | Table | Picture
 """A part of the report; a string is Markdown."""
+Draw: TypeAlias = Callable[..., list[Block]]  # as `_figure`, from its argument `name` on
 
 
 def check_report_folder(folder: str | os.PathLike[str], overwrite: bool = False) -> None:
@@ -90,23 +91,16 @@ def write_report(
         settings["Matplotlib"] = matplotlib.__version__
     files: dict[str, bytes] = {}
     blocks: list[Block] = [f"# {_marked(title)}", *_about_intervals(grid)]
-    blocks += _sections(grid, notes, files, ("png", "pdf", "svg") if latex else ("png",))
+    draw = partial(_figure, notes, files, ("png", "pdf", "svg") if latex else ("png",))
+    blocks += _sections(grid, draw)
     blocks += _tests(grid, tests)
     if pictures:
         blocks += ["## Bits of neighbors", _PICTURES, *pictures]
+    blocks += _training(grid, draw)
     if notes:
         blocks += ["## Skipped", *map(_marked, notes)]
     facts = [[name, str(value)] for name, value in settings.items()]
     blocks += ["## Settings", Table(["", "value"], facts, of_text=True, has_number=False)]
-    trained = []
-    for entry in grid.coded:
-        params = (f"{name}={value}" for name, value in (entry.get("params") or {}).items())
-        seconds = number(entry.get("seconds"), 1)
-        trained.append([f"{entry['method']} {entry['bits']}", seconds, ", ".join(params)])
-    if trained:
-        caption = "Training of each code: time in seconds, and parameters."
-        header = ["", "s", "parameters"]
-        blocks.append(Table(header, trained, caption, of_text=True, has_number=False))
     markdown, tables = rendered(blocks)
     results = {"settings": settings, "results": list(entries)}
     results |= {"tests": list(tests)} if tests else {}
@@ -131,6 +125,11 @@ _PICTURES = (
     "below, one row of pixels each. Red is 1, white is 0. Vertical stripes are bits that neighbors "
     "share."
 )
+_LOSSES = "Loss of the training, over its first value; of neural codes, that of their thresholds."
+_CORRELATION = Figure(
+    "correlation", [("Correlation of bits", ("bit_correlation",))], "mean |correlation| × 100",
+    "Absolute correlation of two bits of a code, the mean over all pairs, × 100.", highest=None,
+)  # fmt: skip
 
 
 def _about_intervals(grid: Grid) -> list[Block]:
@@ -145,24 +144,43 @@ def _about_intervals(grid: Grid) -> list[Block]:
     return [text.strip()] if text else []
 
 
-def _sections(
-    grid: Grid, notes: list[str], files: dict[str, bytes], formats: Sequence[str]
-) -> list[Block]:
-    """The tables and figures of all tasks; the files of the figures are added to `files`."""
+def _sections(grid: Grid, draw: Draw) -> list[Block]:
+    """The tables and figures of all tasks, and of the training."""
     blocks: list[Block] = []
     for task in TASKS.values():
-        section: list[Block] = list(task.tables(grid))
+        section: list[Block] = [*task.tables(grid)]
         for figure in task.figures(grid):
-            made: dict[str, bytes] = {}
-            try:
-                made = drawn(figure, grid, formats)
-            except MissingExtraError as error:
-                notes.append(f"{figure.name}: {error}")
-            files |= {f"figures/{figure.name}.{kind}": data for kind, data in made.items()}
-            if made:
-                section.append(Picture(f"{figure.name}.png", made["png"], figure.caption, True))
+            section += draw(figure.name, figure.caption, partial(drawn, figure, grid))
         blocks += [f"## {task.title}", *section] if section else []
     return blocks
+
+
+def _training(grid: Grid, draw: Draw) -> list[Block]:
+    """The losses, the correlation of bits, and a table of each code that `compare` trained."""
+    trained = []
+    for entry in grid.coded:
+        params = (f"{name}={value}" for name, value in (entry.get("params") or {}).items())
+        seconds = number(entry.get("seconds"), 1)
+        trained.append([f"{entry['method']} {entry['bits']}", seconds, ", ".join(params)])
+    header, caption = ["", "s", "parameters"], "Training of each code: time in seconds, parameters."
+    table = Table(header, trained, caption, of_text=True, has_number=False)
+    figures = draw("loss", _LOSSES, partial(_losses, grid))
+    figures += draw("correlation", _CORRELATION.caption, partial(drawn, _CORRELATION, grid))
+    return ["## Training", *figures, table] if trained else []
+
+
+def _figure(
+    notes: list[str], files: dict[str, bytes], formats: Sequence[str],
+    name: str, caption: str, make: Callable[[Sequence[str]], dict[str, bytes]],
+) -> list[Block]:  # fmt: skip
+    """The picture of a figure, whose files are added to `files`; a note if it cannot be drawn."""
+    try:
+        made = make(formats)
+    except MissingExtraError as error:
+        notes.append(f"{name}: {error}")
+        return []
+    files |= {f"figures/{name}.{kind}": data for kind, data in made.items()}
+    return [Picture(f"{name}.png", made["png"], caption, True)] if made else []
 
 
 def _tests(grid: Grid, tests: Sequence[dict[str, Any]]) -> list[Block]:
@@ -291,30 +309,51 @@ def drawn(figure: Figure, grid: Grid, formats: Sequence[str] = ("png",)) -> dict
     ]
     if not panels:
         return {}
-    pyplot = _pyplot()
-    canvas, axes = pyplot.subplots(
-        1, len(panels), figsize=(4.6 * len(panels) + 0.6, 4.2), sharey=True, squeeze=False,
-        layout="constrained", dpi=150,
-    )  # fmt: skip
+    canvas, axes = _canvas(len(panels))
     raw = at(grid.raw, *figure.raw) if figure.raw else None
     dashed = {"color": "black", "linewidth": 1, "dashes": (6, 3), "zorder": 1}
-    for axis, (title, path) in zip(axes[0], panels, strict=True):
+    for axis, (title, path) in zip(axes, panels, strict=True):
         axis.set_title(title, fontsize=10.5, loc="left")
         _draw(axis, grid, path)
         if raw is not None:
             axis.axhline(100 * raw, label=f"raw floats {100 * raw:.1f}", **dashed)
     if not figure.raw:
-        axes[0][0].set_ylim(0, 100)
-    axes[0][0].set_ylabel(figure.label)
+        axes[0].set_ylim(0, figure.highest)
+    axes[0].set_ylabel(figure.label)
     names: dict[str, Any] = {}
-    for axis in axes[0]:
+    for axis in axes:
         lines, labels = axis.get_legend_handles_labels()
         names |= zip(labels, lines, strict=True)
     where = {"loc": "outside lower center", "ncols": min(len(names), 4 * len(panels))}
     canvas.legend(names.values(), names, frameon=False, fontsize=9, **where)
-    files = {kind: _file(canvas.savefig, kind) for kind in formats}
-    pyplot.close(canvas)
-    return files
+    return {kind: _file(canvas.savefig, kind) for kind in formats}
+
+
+def _losses(grid: Grid, formats: Sequence[str]) -> dict[str, bytes]:
+    """The losses of the methods that have them: a panel each, a line for each width."""
+    curves: dict[str, dict[int, list[float]]] = {}
+    for entry in grid.coded:
+        if entry.get("loss_curve"):
+            curves.setdefault(entry["method"], {})[entry["bits"]] = entry["loss_curve"]
+    if not curves:
+        return {}
+    canvas, axes = _canvas(len(curves))
+    for axis, (method, of) in zip(axes, curves.items(), strict=True):
+        for width, losses in sorted(of.items()):
+            done = np.linspace(0, 100, len(losses) + 1)[1:]
+            axis.plot(done, np.array(losses) / losses[0], linewidth=1.4, label=f"{width} bits")
+        axis.set_title(method, fontsize=10.5, loc="left")
+        axis.set_xlabel("% of the training")
+        axis.legend(frameon=False, fontsize=9)
+    axes[0].set_ylabel("loss / first loss")
+    return {kind: _file(canvas.savefig, kind) for kind in formats}
+
+
+def _canvas(n: int) -> tuple[Any, Any]:
+    """A figure with n panels in a row."""
+    figure = package("matplotlib.figure", "drawing figures", "plots").Figure
+    canvas = figure(figsize=(4.6 * n + 0.6, 4.2), layout="constrained", dpi=150)
+    return canvas, canvas.subplots(1, n, sharey=True, squeeze=False)[0]
 
 
 def _draw(axis: Any, grid: Grid, path: Sequence[str]) -> None:
@@ -364,11 +403,6 @@ def _file(save: Callable[..., Any], kind: str) -> bytes:
     return file.getvalue()
 
 
-def _pyplot() -> Any:
-    package("matplotlib", "drawing figures", "plots").use("Agg")
-    return package("matplotlib.pyplot", "drawing figures", "plots")
-
-
 def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uint8]:
     """0 and 1 of the n closest other words, closest first, then of the n furthest ones."""
     n, code, own = whole("n", n, 1), bits[word], bits.words.find(word)
@@ -401,9 +435,7 @@ def bit_picture(
     pixels = np.concatenate(panels[:-4])
     if suffix.lower() == ".png":
         return _png(pixels)
-    _pyplot()
-    from matplotlib.image import imsave
-
+    imsave = package("matplotlib.image", "drawing figures", "plots").imsave
     return _file(partial(imsave, arr=PALETTE[pixels], dpi=72), suffix.lower()[1:])
 
 

@@ -19,7 +19,7 @@ Path: TypeAlias = tuple[str, ...]
 """Names that lead to a score of an entry."""
 
 # Methods whose rebuilt floats have rows beside those of their codes, as in the paper.
-REBUILT = ("paper", "near-lossless")
+REBUILT = ("paper", "near-lossless", "neural")
 
 
 def percent(value: float | None) -> str:
@@ -80,7 +80,8 @@ class Figure:
     panels: Sequence[tuple[str, Path]]  # titles, and paths of the scores
     label: str  # of the y axis
     caption: str
-    raw: Path = ()  # a horizontal line; without it, the y axis shows 0 to 100
+    raw: Path = ()  # a horizontal line; without it, the y axis shows 0 to `highest`
+    highest: float | None = 100
 
 
 class Grid:

@@ -70,8 +70,7 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
     """The tensors and facts that a file holds."""
     if not is_registered(coder):
         name = type(coder).__name__
-        hint = f"call embits.register_coder({name}) first"
-        raise InputError(f"{name} is not registered, so a file with it could not be loaded: {hint}")
+        raise InputError(f"{name} is not registered: call embits.register_coder({name}) first")
     codes, cells = stored_codes(rows.codes)
     check_padding(codes, coder.n_bits_)
     tensors: dict[str, Any] = {f"coder.{name}": a for name, a in coder.state().items()}

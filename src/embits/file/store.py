@@ -133,8 +133,7 @@ def check_extents(entries: Mapping[str, Any], data_size: int, fail: Any) -> None
             fail(f"damaged: tensor {shortened(name)} has {found}")
         length = math.prod(sizes)  # Python's integers: nothing overflows
         if start != end or stop - start != length:
-            found = f"of shape {shape} lies at bytes {start} to {stop}"
-            fail(f"damaged: tensor {shortened(name)} {found}")
+            fail(f"damaged: tensor {shortened(name)} of {shape} lies at bytes {start} to {stop}")
         end = stop
     if end != data_size:
         fail(f"damaged or cut short: {data_size} bytes of tensors, expected {end}")
@@ -346,8 +345,7 @@ def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
         found = f"{shortened(n_bits)} bits from {shortened(dims)} dimensions"
         fail(f"damaged: {found}, parameters {shortened(params)}")
     if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != packed_width(n_bits):
-        found = f"{codes.dtype} of shape {codes.shape}"
-        fail(f"damaged: codes are {found} for {shortened(n_bits)} bits")
+        fail(f"damaged: codes are {codes.dtype} {codes.shape} for {shortened(n_bits)} bits")
     lengths = tensors.get("lengths")
     if lengths is not None and (
         lengths.dtype != np.uint8 or lengths.shape != codes.shape[:1] or abs(base or 0) > MAX_BASE

@@ -190,8 +190,7 @@ def cycle_links(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _check_size(name: str, array: NDArray[Any], size: int) -> None:
     if array.dtype != np.uint8 or array.shape != (size,):
-        found = f"word_{name} is {array.dtype} {array.shape}"
-        raise FormatError(f"damaged: {found}, expected {size} bytes")
+        raise FormatError(f"damaged: word_{name} is {array.dtype} {array.shape}, not {size} bytes")
 
 
 def _checked(found: int) -> int:

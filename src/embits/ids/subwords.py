@@ -42,8 +42,7 @@ class Subwords:
         if len(self.buckets) >= 2**32:
             raise InputError(f"{len(self.buckets)} buckets, expected fewer than 2^32")
         if not 0 <= self.minn <= self.maxn <= MAX_NGRAM or self.maxn < 1:
-            found = f"n-grams of {self.minn} to {self.maxn} characters"
-            raise InputError(f"{found}, expected 1 to {MAX_NGRAM}")
+            raise InputError(f"n-grams of {self.minn} to {self.maxn}, expected 1 to {MAX_NGRAM}")
 
     @property
     def nbytes(self) -> int:

@@ -265,8 +265,7 @@ class CountedBlocks(Blocks):
         if len(bad):
             first = f"row {places[bad[0]]}"
             if self.source.on_bad == "raise":
-                expected = f"{self.dims} finite numbers that fit float32"
-                raise self.source.read_error(found, expected, first)
+                raise self.source.read_error(found, f"{self.dims} finite float32 numbers", first)
             self.findings.add_bad(len(bad), first, found)
             self.findings.is_numbered = not self.named and self.source.keeps_numbers
             if words is not None:

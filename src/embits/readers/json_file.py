@@ -102,6 +102,5 @@ def _word(source: Source, word: bytes) -> str:
     try:
         text: str = json.loads(b'"' + word + b'"', strict=False) if b"\\" in word else word.decode()
     except ValueError as error:
-        found = f"a word that is not JSON ({error})"
-        raise source.read_error(found, "UTF-8 and its escapes") from error
+        raise source.read_error(f"a word that is not JSON ({error})", "a JSON string") from error
     return text.encode(errors="backslashreplace").decode()  # half of a surrogate pair has no UTF-8

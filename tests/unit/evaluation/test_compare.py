@@ -16,7 +16,7 @@ import embits
 from embits.cli import embits as embits_cli
 from embits.coders import METHODS
 from embits.evaluation import DataFolder
-from embits.evaluation.compare import Comparison
+from embits.evaluation.compare import Comparison, correlation
 from embits.evaluation.report import Picture, bit_picture, bit_rows, rendered, write_report
 from embits.evaluation.results import Table
 from tests.support.program import run
@@ -456,3 +456,15 @@ def test_compare_takes_parameters_and_records_every_option(tmp_path, vectors):
     assert done.returncode == 0, done.stderr
     settings = json.loads((tmp_path / "n/results.json").read_text())["settings"]
     assert settings["command"].endswith("--no-ids")
+
+
+def test_the_correlation_of_bits_is_that_of_every_two_columns():
+    rng = np.random.default_rng(0)
+    values = rng.random((500, 9)) < 0.4
+    values[:, 3] = values[:, 0] ^ (rng.random(500) < 0.1)
+    values[:, 5] = True  # a constant bit
+    coder = embits.RandomHyperplanes(n_bits=9).fit(np.eye(9))
+    bits = embits.BinaryVectors(None, np.packbits(values, axis=1), coder)
+    kept = np.delete(values, 5, axis=1).astype(float)
+    above = np.abs(np.corrcoef(kept, rowvar=False))[np.triu_indices(8, 1)]
+    assert correlation(bits) == pytest.approx(above.sum() / 36, rel=1e-5)
