@@ -831,18 +831,12 @@ class BinaryVectors(WordMethods, Pretrained):
             For each recall the share of the rows that queries of codes read, float32 (17, 2).
 
         Raises:
-            InputError: There are no cells, or the queries do not fit.
-
-        Example:
-            >>> import embits
-            >>> words = embits.sample_vectors()
-            >>> bits = embits.binarize(words, n_bits=64, method="lsh", cells=20)
-            >>> curve = bits.calibrate(words.matrix[:200])
-            >>> curve.shape, bool((curve[1:, 1] >= curve[:-1, 1]).all())
-            ((17, 2), True)
+            InputError: There are no cells, no queries, or the queries do not fit.
         """
         pieces = CodePieces.of(self.codes)
         array = np.atleast_2d(self._queries(queries))
+        if not len(array):
+            raise InputError("there are no queries to calibrate with: give a few hundred")
         codes = METRICS["hamming"].prepare(self.coder, array).queries
         centers = measured(pieces, codes, self._weights(array), threads=threads)
         self.codes = cast("NDArray[np.uint8]", pieces.with_centers(centers))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from embits.arrays import LazyRows, as_float32, blocks
 from embits.coders import Coder
 from embits.columns import RESERVED, StoredColumns
-from embits.errors import InputError
+from embits.errors import InputError, ReadWarning, warn_caller
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
 from embits.search.cells import Centers
@@ -46,10 +46,6 @@ class Lengths:
     """The lengths of vectors, in one byte each on a log scale.
 
     Byte 0 of `steps`, (n,), is the length 0, and byte b is the length 2 ** (base + (b - 1) / 16).
-
-    >>> lengths = Lengths.of(np.array([2.0, 0.0, 16.0]))
-    >>> lengths.floats.tolist(), lengths[[2]].floats.tolist()
-    ([2.0, 0.0, 16.0], [16.0])
     """
 
     def __init__(self, steps: NDArray[np.uint8], base: int) -> None:
@@ -68,6 +64,7 @@ class Lengths:
         steps = np.zeros(len(lengths), np.uint8)
         some = lengths > 0
         logs = np.rint(_STEPS * (np.log2(lengths[some]) - base))
+        _warn_of_short(logs < 0)
         steps[some] = np.maximum(logs, 0).astype(np.uint8) + 1
         return cls(steps, base)
 
@@ -85,8 +82,9 @@ class Lengths:
     def _steps_from(self, base: int) -> NDArray[np.uint8]:
         if base == self.base or not self.steps.any():
             return self.steps
-        moved = np.maximum(self.steps.astype(np.int64) - _STEPS * (base - self.base), 1)
-        return np.where(self.steps, moved, 0).astype(np.uint8)
+        moved = self.steps.astype(np.int64) - _STEPS * (base - self.base)
+        _warn_of_short((moved < 1) & (self.steps > 0))
+        return np.where(self.steps, np.maximum(moved, 1), 0).astype(np.uint8)
 
     @cached_property
     def floats(self) -> NDArray[np.float32]:
@@ -103,15 +101,17 @@ class Lengths:
         return Lengths(self.steps[rows], self.base)
 
 
+def _warn_of_short(short: NDArray[np.bool_]) -> None:
+    if n := int(short.sum()):
+        found = f"{n:,} of {len(short):,} vectors are over 16,000 times shorter than the longest"
+        warn_caller(f"{found}: they are stored with too large a length", ReadWarning)
+
+
 class Floats:
     """Vectors that are kept beside their codes, in 16 or 8 bits a dimension; read when used.
 
     `records` are uint8 of shape (n, width), or what is indexed so: of "float16", the numbers of a
     row; of "int8", a float32 scale, then the whole numbers that it is multiplied with.
-
-    >>> floats = Floats.of(np.array([[1.0, -0.5], [0.0, 0.0]]), "int8")
-    >>> floats.records.shape, floats.vectors(np.array([0])).round(2).tolist()
-    ((2, 6), [[1.0, -0.5]])
     """
 
     def __init__(self, records: Any, keep: str) -> None:

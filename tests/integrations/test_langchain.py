@@ -151,8 +151,11 @@ def test_a_store_goes_on_where_another_process_stopped(store, tmp_path):
     assert [each.id for each in store.get_by_ids(["b", "e", "a"])] == ["b", "a"]
     other.delete()
     assert store.similarity_search("a stone") == []
-    store.add_texts(["one", "two"], ids=["e", "e"])  # the last of an id stays
-    assert [each.page_content for each in other.similarity_search("one")] == ["two"]
+    with pytest.raises(embits.InputError, match="'e' appears twice"):
+        store.add_texts(["one", "two"], ids=["e", "e"])
+    assert other.similarity_search("one") == []
+    assert store.add_texts(["one", "two", "three"], ids=[0, "0a", None])[:2] == ["0", "0a"]
+    assert len(other.similarity_search("one")) == 3
 
 
 def test_scores_are_cosines_and_relevance_is_between_0_and_1(tmp_path):

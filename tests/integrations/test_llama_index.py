@@ -143,7 +143,9 @@ def test_mmr_finds_nodes_that_differ(own):
 
 def test_nodes_are_deleted_replaced_and_seen_by_other_processes(own, tmp_path):
     other = EmbitsVectorStore(tmp_path / "own")
-    own.add([node(3, text="new"), node(3, text="newer")])
+    with pytest.raises(embits.InputError, match="'n3' appears twice"):
+        own.add([node(3, text="new"), node(3, text="newer")])
+    own.add([node(3, text="newer")])
     assert [each.get_content() for each in other.get_nodes(["n3", "nobody", "n1"])] == [
         "newer",
         "text 1",
@@ -163,6 +165,10 @@ def test_nodes_are_deleted_replaced_and_seen_by_other_processes(own, tmp_path):
     assert [each.node_id for each in own.get_nodes(filters=filters)] == ["n6", "n7", "n9"]
     own.delete_nodes(["n7", "n0", "nobody"], filters)
     assert len(other.get_nodes(["n7", "n0"])) == 1
+    for nothing in ({}, {"filters": MetadataFilters(filters=[])}):
+        with pytest.raises(embits.InputError, match="takes node_ids or filters"):
+            own.delete_nodes(**nothing)
+    assert own.get_nodes()
     other.clear()
     assert own.get_nodes() == []
     assert own.query(VectorStoreQuery(query_embedding=X[0].tolist())).ids == []

@@ -222,3 +222,11 @@ def test_a_collection_keeps_the_columns_of_a_file(tmp_path: Path) -> None:
     assert opened.columns["year"].to_pylist() == [*range(400), *[None] * 5]
     assert opened.lengths is not None
     assert opened.lengths[0] == 1
+
+
+def test_lengths_that_a_byte_cannot_hold_are_told():
+    lengths = np.array([1.0, 2.0, 1e6])
+    with pytest.warns(embits.errors.ReadWarning, match="2 of 3 vectors are over 16,000 times"):
+        assert Lengths.of(lengths).floats[2] == pytest.approx(1e6, rel=0.022)
+    with pytest.warns(embits.errors.ReadWarning, match="2 of 2 vectors"):
+        Lengths.joined([Lengths.of(lengths[:2]), Lengths.of(lengths[2:])])

@@ -288,7 +288,7 @@ def remove(
     embits remove news --where 'label = spam' --where 'year < 2020'
     """
     if bool(ids or ids_file is not None) == bool(where):
-        raise click.UsageError("give at least one ID, or --ids FILE; or --where")
+        raise click.UsageError("give one of them: IDs, --ids FILE or --where")
     opened = _existing(collection, timeout)
     if where:
         n = opened.remove(where=options.parse_conditions(where, opened.manifest.columns))

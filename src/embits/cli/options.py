@@ -197,6 +197,8 @@ def read_filters(
 
 
 _CONDITION = re.compile(r"(?s)\s*(.+?)\s*(!=|<=|>=|==?|<|>|\bin\b)\s*(.*?)\s*")
+_QUOTES = r"""'[^']*'|"[^"]*\""""
+_ITEM = re.compile(rf"""\s*({_QUOTES}|[^,"'\s][^,"]*?)\s*(?:,|\Z)""")
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "int": int, "float": float, "bool": lambda text: {"true": True, "false": False}[text.lower()]
 }  # fmt: skip
@@ -211,8 +213,15 @@ def parse_conditions(texts: Iterable[str], kinds: Mapping[str, str]) -> list[Con
             expected = "expected one such as 'year >= 2020' (=, !=, <, <=, >, >=, in)"
             raise click.UsageError(f"the condition {text!r} has no operator, {expected}")
         name, op, value = match[1], match[2].replace("==", "="), match[3]
+        if re.search(r"\b(and|or)\b.*(=|<|>|\bin\b)", re.sub(_QUOTES, "", value)):
+            hint = "give --where once for each, or put the value in quotes"
+            raise click.UsageError(f"{text!r} looks like several conditions: {hint}")
+        values, listed = [value], value.strip("()[]")
+        if op == "in":
+            values = _ITEM.findall(listed)
+            if not re.fullmatch(f"(?:{_ITEM.pattern})+", listed):
+                raise click.UsageError(f"{text!r}: expected values as in 'label in news, \"a, b\"'")
         parse = _PARSERS.get(kinds.get(name, "").removeprefix("list of "), str)
-        values = map(str.strip, value.strip("()[]").split(",") if op == "in" else [value])
         try:
             parsed = [None if v == "null" else parse(v.strip("'\"")) for v in values]
         except (ValueError, KeyError):

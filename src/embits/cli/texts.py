@@ -18,7 +18,7 @@ from embits.cli.output import (
     size_on_disk,
 )
 from embits.jobs.texts import index_texts
-from embits.text.answers import SHARING, least_score, share_words, vectors_of
+from embits.text.answers import SHARING, Words, least_score, share_words, vectors_of
 
 _SHOWN = 300  # characters of a passage that are printed
 
@@ -91,12 +91,15 @@ def ask(
     found = notes.search_texts(text, k, hybrid=hybrid and len(bits) > 0, where=filters)
     meant = bits.search(vector, len(bits), metric="asymmetric") if hybrid else found
     scores = dict(zip(meant.rows.tolist(), meant[0].tolist(), strict=True))
+    is_unknown = hybrid and not vector.any()  # then words alone can answer
+    words = Words.of(bits).scores(text) if is_unknown and len(bits) else ()
     known, none = notes.manifest.columns, [None] * len(found.rows)
     titles, texts = (found.column(c) if c in known else none for c in ("title", "text"))
     parts = zip(found.ids, found.rows.tolist(), found[0], titles, texts, strict=True)
     for id, row, score, title, shown in parts:
         shares = least is None and share_words(text, f"{title or ''} {shown or ''}")
-        if vector.any() and scores[row] >= (SHARING * bound if shares else bound):
+        near = vector.any() and scores[row] >= (SHARING * bound if shares else bound)
+        if words[row] > 0 if is_unknown else near:
             score = round(float(score), 4)
             answers.append({"id": id, "score": score, "title": title, "text": shown})
     if as_json:

@@ -222,13 +222,6 @@ def search_lambda(
 
     Raises:
         InputError: Bad vectors or parameters, or no λ to try.
-
-    Example:
-        >>> import numpy as np
-        >>> X = np.random.default_rng(0).normal(0, 0.4, (300, 20))
-        >>> best, losses = search_lambda(X, n_bits=32, lambdas=(1, 4), epochs=2)
-        >>> best in losses
-        True
     """
     if isinstance(lambdas, str) or not np.ndim(lambdas) or not len(lambdas):
         raise InputError(f"lambdas is {lambdas!r}, expected a list of one weight or more")

@@ -54,7 +54,12 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
         from embits.collection.collection import Collection
         from embits.collection.pieces import open_snapshot
 
-        return Collection(path, open_snapshot(path, verify=verify))
+        collection = Collection(path, open_snapshot(path, verify=verify))
+        if verify and collection.manifest.fitted_rows is not None:
+            from embits.text.answers import verify_encoder
+
+            verify_encoder(path)
+        return collection
     bits = BinaryVectors.of_rows(*open_parts(path, verify=verify))
     if not verify:
         bits._verify = partial(verify_unless_replaced, path.absolute(), path.stat())

@@ -183,11 +183,7 @@ class Vocabulary(WordRun, Keys):
         return _core.near_spellings(self.text, self.ends.astype(np.uint64), word, edits, most)
 
     def starting_with(self, prefix: str, most: int) -> list[str]:
-        """The first `most` words, in row order, that start with `prefix`.
-
-        >>> Vocabulary.from_words(["queue", "king", "queen", "quiet"]).starting_with("que", 5)
-        ['queue', 'queen']
-        """
+        """The first `most` words, in row order, that start with `prefix`."""
         low = prefix.encode(errors="replace")
         # UTF-8 has no byte 255, so all words that start with the prefix are below.
         rows = np.sort(self._rows_between(low, low + b"\xff"))

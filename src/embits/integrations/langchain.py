@@ -56,15 +56,14 @@ class EmbitsVectorStore(VectorStore):  # type: ignore[misc]
         return self.embedding
 
     def add_texts(self, texts: Iterable[str], metadatas: Any = None, **kwargs: Any) -> list[str]:
-        """Add texts, or replace those whose `ids` exist."""
+        """Add texts, or replace those whose `ids` exist; an id may be given once."""
         texts, ids = list(texts), kwargs.get("ids")
         metadatas, ids = metadatas or [{}] * len(texts), ids or [None] * len(texts)
         if not len(texts) == len(metadatas) == len(ids):
             raise InputError(f"{len(metadatas)} metadatas, {len(ids)} ids for {len(texts)} texts")
-        names = [str(each or uuid.uuid4()) for each in ids]
-        rows = {name: row for row, name in enumerate(names)}  # the last of each id
-        texts, data = [texts[r] for r in rows.values()], [metadatas[r] or {} for r in rows.values()]
-        self._documents.put(list(rows), texts, self.embedding.embed_documents(texts), data)
+        names = [str(uuid.uuid4() if each is None else each) for each in ids]
+        data, vectors = [each or {} for each in metadatas], self.embedding.embed_documents(texts)
+        self._documents.put(names, texts, vectors, data)
         return names
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:

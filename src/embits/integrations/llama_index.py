@@ -62,14 +62,13 @@ class EmbitsVectorStore(types.BasePydanticVectorStore):  # type: ignore[misc]
         return self._documents.collection
 
     def add(self, nodes: Sequence[BaseNode], **kwargs: Any) -> list[str]:
-        """Add nodes, or replace those whose ids already exist."""
-        unique = {node.node_id: node for node in nodes}  # the last of each id
-        texts = [each.get_content(metadata_mode=MetadataMode.NONE) for each in unique.values()]
-        data = [node_to_metadata_dict(each, remove_text=True) for each in unique.values()]
+        """Add nodes, or replace those whose ids already exist; an id may be given once."""
+        ids = [each.node_id for each in nodes]
+        texts = [each.get_content(metadata_mode=MetadataMode.NONE) for each in nodes]
+        data = [node_to_metadata_dict(each, remove_text=True) for each in nodes]
         stored = [{name: each.pop(name) for name in _NODE} for each in data]
-        vectors = [each.get_embedding() for each in unique.values()]
-        self._documents.put(list(unique), texts, vectors, data, stored)
-        return [node.node_id for node in nodes]
+        self._documents.put(ids, texts, [each.get_embedding() for each in nodes], data, stored)
+        return ids
 
     def delete(self, ref_doc_id: str, **kwargs: Any) -> None:
         if len(self._documents.bits()):
@@ -77,11 +76,13 @@ class EmbitsVectorStore(types.BasePydanticVectorStore):  # type: ignore[misc]
 
     def delete_nodes(self, node_ids: Any = None, filters: Any = None, **kwargs: Any) -> None:
         """Delete the nodes with these ids that pass a filter; ids that are unknown are ignored."""
+        if node_ids is None and not (filters and filters.filters):
+            raise InputError("delete_nodes takes node_ids or filters; clear() deletes all nodes")
         bits = self._documents.bits()
         self.client.remove(bits.ids(_rows(bits, node_ids, filters)).tolist())
 
     def clear(self) -> None:
-        self.delete_nodes()
+        self.client.remove(self._documents.bits().ids().tolist())
 
     def get_nodes(self, node_ids: Any = None, filters: Any = None) -> list[BaseNode]:
         """The nodes with these ids, in this order, that pass a filter."""

@@ -118,6 +118,9 @@ def _add(
     notes: Collection, encoder: Encoder, passages: list[Passage], update: bool
 ) -> dict[str, int]:
     """Encode passages and add them; those without a known token are left out."""
+    if update and (numbered := [each.place for each in passages if each.is_numbered]):
+        hint = "its line may be another text's in an update: give each text an id"
+        raise InputError(f"{numbered[0]}: the text has no id, and {hint}")
     names = sorted({name for each in passages for name in each.fields})
     done = {"added": 0, "skipped": 0}
     texts = {text_of(each.id) for each in passages}

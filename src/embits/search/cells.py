@@ -251,7 +251,7 @@ class Reading:
         lengths: Floats | None = None,
     ) -> None:
         self.rows_read = 0
-        self._pieces, self._probes = pieces, probes
+        self._pieces, self._probes, self._recall = pieces, probes, recall or 0.0
         centers = pieces.centers
         is_codes = queries.dtype == np.uint8
         margin = None
@@ -294,7 +294,12 @@ class Reading:
         """Whether to scan copies of the rows that pass a filter, instead of cells or all rows."""
         if self._centers is None:
             return are_few(passed, n_queries, width)
-        return len(passed) * _ROWS_PER_PASSED <= passed.n
+        if self._probes is None:
+            read = float(np.interp(self._recall, RECALLS, self._centers.curve[:, 3]))
+        else:
+            read = self._probes / len(self._centers)
+        read = min(1.0, read * (passed.n / max(len(passed), 1)) ** 0.5)  # with a filter (measured)
+        return len(passed) * _ROWS_PER_PASSED <= passed.n or are_few(passed, n_queries, width, read)
 
 
 _NONE, _NO_PROBES = np.empty(0, np.float32), np.empty(0, np.uint32)

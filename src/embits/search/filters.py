@@ -308,10 +308,12 @@ def mask_filter(given: Selection | list[Selection]) -> _core.Filter:
     return _core.Filter(masks, _NO_STARTS, min(map(len, given)), is_mask=True)
 
 
-def are_few(selection: Selection, n_queries: float, width: int) -> bool:
-    """Whether to scan copies of the codes that pass, made once for all queries, or all codes."""
+def are_few(selection: Selection, n_queries: float, width: int, read: float = 1) -> bool:
+    """Whether to scan copies of the codes that pass, made once for all queries, or a share `read`
+    of all codes.
+    """
     copy = _COPY_COST + _ACCESS_BYTES / max(width, 1)
-    return len(selection) * (n_queries + copy) < selection.n * n_queries
+    return len(selection) * (n_queries + copy) < read * selection.n * n_queries
 
 
 def _is_for_each(given: Any) -> bool:

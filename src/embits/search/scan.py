@@ -245,13 +245,6 @@ def kernel() -> Kernel:
 
     The environment variables EMBITS_SIMD and EMBITS_PATH, read once, choose others. InputError as
     in `simd`.
-
-    Example:
-        >>> import numpy as np
-        >>> codes = np.zeros((3, 8), np.uint8)
-        >>> _ = top_k(codes, codes[0], k=1)
-        >>> kernel().path
-        'rows'
     """
     return Kernel(simd(), _core.path())
 
@@ -260,10 +253,6 @@ def simd() -> str:
     """The instruction set that searches run on: "portable", "avx2", "avx512" or "neon".
 
     InputError if EMBITS_SIMD names one that this processor does not have.
-
-    Example:
-        >>> simd() in ("portable", "avx2", "avx512", "neon")
-        True
     """
     with simd_errors:
         return _core.simd()

@@ -73,11 +73,17 @@ def kept_encoder(folder: Path) -> Encoder:
     try:
         name = json.loads((folder / MODEL).read_bytes())["sentence-transformers"]
     except FileNotFoundError:
-        hint = "`embits index` makes collections of texts"
-        raise InputError(f"{folder} has no text encoder: {hint}") from None
+        hint = f"{ENCODER}, which `embits index` writes"
+        raise InputError(f"{folder} has no text encoder: there is no {hint}") from None
     except (ValueError, KeyError, TypeError):
         raise ReadError(f"{folder / MODEL}: damaged: restore it from a copy") from None
     return sentence_transformer(name)
+
+
+def verify_encoder(folder: Path) -> None:
+    """Check that the encoder of a collection of texts is there and whole; models are not opened."""
+    if not (folder / MODEL).is_file():
+        kept_encoder(folder)
 
 
 def vectors_of(encoder: Encoder, texts: list[str]) -> NDArray[np.float32]:
@@ -193,9 +199,5 @@ def least_score(bits: BinaryVectors, encoder: Encoder) -> float:
 
 
 def share_words(a: str, b: str) -> bool:
-    """Whether texts have a word of four or more letters in common, other than those of questions.
-
-    >>> share_words("Reset my password", "A new password"), share_words("what", "what")
-    (True, False)
-    """
+    """Whether texts share a word of four or more letters, other than those of questions."""
     return not set(_LONG.findall(a.lower())).isdisjoint(_LONG.findall(b.lower()))

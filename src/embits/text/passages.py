@@ -32,6 +32,7 @@ class Passage(NamedTuple):
     text: str
     fields: dict[str, Any]  # what else its record has, such as the title
     place: str = ""  # the file, and the line
+    is_numbered: bool = False  # whether the id has the number of the line, which may change
 
     @property
     def indexed(self) -> str:
@@ -60,13 +61,7 @@ def text_of(id: str) -> str:
 
 
 def split(text: str) -> list[str]:
-    """A text as passages of at most `WORDS` words, cut after a sentence where one ends.
-
-    >>> split("A short text.")
-    ['A short text.']
-    >>> [len(part.split()) for part in split("word " * 300)]
-    [256, 76]
-    """
+    """A text as passages of at most `WORDS` words, cut after a sentence where one ends."""
     words = [found.span() for found in _WORD.finditer(text)]
     if len(words) <= WORDS:
         return [text.strip()]
@@ -109,6 +104,8 @@ def _records(path: Path, name: str) -> Iterator[Passage]:
             header = next(rows, [])
             if twice := [each for each in header if header.count(each) > 1]:
                 raise csv.Error(f"the header names the column {twice[0]!r} twice")
+            if "" in header:
+                raise csv.Error(f"column {header.index('') + 1} of the header has no name")
             while (starts := rows.line_num + 1) and (row := next(rows, None)) is not None:
                 if len(row) > len(header):
                     raise csv.Error(f"{len(row)} fields, but the header has {len(header)}")
@@ -147,15 +144,18 @@ def _record(path: Path, name: str, line: int, record: Any) -> Passage:
         found = f"{record!r:.60}"
         if isinstance(record, dict):
             found = f"no text in {', '.join(map(repr, record))[:100]}" if record else "nothing"
+            found = f"the text is {record['text']!r:.60}" if "text" in record else found
         raise ReadError(f"{place}: {found}; expected a field or column `text`")
-    id = next((record[key] for key in _IDS if record.get(key) not in (None, "")), f"{name}:{line}")
+    ids = [record[key] for key in _IDS if record.get(key) not in (None, "")]
+    id = ids[0] if ids else f"{name}:{line}"
     if not isinstance(id, str | int) or isinstance(id, bool):
         raise ReadError(f"{place}: the id is {id!r:.60}, expected a string or whole number")
     if _PART.search(str(id)):
         hint = "give the id of the text, or one without # and digits at its end"
         raise ReadError(f"{place}: the id {id!r:.60} is that of a passage: {hint}")
     fields = {k: v for k, v in record.items() if k not in ("text", *_IDS)}
-    return Passage(str(id), text, {_OWN.get(k, k): _plain(v) for k, v in fields.items()}, place)
+    fields = {_OWN.get(k, k): _plain(v) for k, v in fields.items()}
+    return Passage(str(id), text, fields, place, is_numbered=not ids)
 
 
 def _plain(value: Any) -> Any:

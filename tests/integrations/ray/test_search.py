@@ -140,13 +140,13 @@ def test_within_gives_the_answers_of_one_machine(bound, collection, matrix, requ
 @pytest.mark.parametrize("distance", [0, 3, 40])
 @pytest.mark.parametrize("by", ["tables", "a scan"])
 def test_near_pairs_are_those_of_one_machine(distance, by, collection, coder, monkeypatch):
-    blocks = searching.best_blocks
+    blocks = searching.near.best_blocks
     if by == "tables":
         monkeypatch.setattr(searching, "MAX_PART_ROWS", 1000)
         monkeypatch.setattr("embits.search.pairs._MIN_ROWS", 0)
         monkeypatch.setattr("embits.search.pairs._SCAN_NS", 1e6)
     else:
-        monkeypatch.setattr(searching, "best_blocks", lambda *args: blocks(*args)[:0])
+        monkeypatch.setattr(searching.near, "best_blocks", lambda *args: blocks(*args)[:0])
     expected = collection.pairs_within(distance)
     assert len(expected.first) >= 85
     same(on_ray.pairs_within(collection.path, distance), expected)

@@ -173,7 +173,7 @@ def test_what_cannot_be_done_is_said_in_one_line(folder, collection):
     assert "is a file, expected the folder" in refused("add", first, folder / "second.npz")
     assert "not a collection" in refused("compact", folder)
     assert "other files" in refused("add", folder, folder / "second.npz", "--coder", first)
-    assert "give at least one ID" in refused("remove", collection, code=2)
+    assert "give one of them" in refused("remove", collection, code=2)
     np.save(folder / "narrow.npy", ROWS[:3, :5])
     assert "5 dimensions, expected 24" in refused("search", collection, folder / "narrow.npy")
     (folder / "ids.txt").write_text("nobody\nw1\n")

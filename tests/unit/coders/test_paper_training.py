@@ -141,3 +141,12 @@ def test_search_lambda_refuses_what_it_cannot_fit_on():
     for X, lambdas in ((words, (1,)), (np.eye(3), ()), (np.eye(3), "12"), (np.eye(3)[0], (1,))):
         with pytest.raises(embits.InputError):
             search_lambda(X, 8, lambdas)
+
+
+def test_search_lambda_takes_the_smallest_sum_of_the_two_losses():
+    X = np.random.default_rng(0).normal(0, 0.4, (300, 20))
+    best, losses = search_lambda(X, 32, (1.0, 4.0), epochs=2)
+    assert set(losses) == {1.0, 4.0}
+    assert losses[best] == min(losses.values())
+    fitted = PaperAutoencoder(32, lambda_reg=best, epochs=2).fit(X)
+    assert losses[best] == pytest.approx(fitted.loss_curve_[-1].sum())

@@ -130,8 +130,8 @@ def test_more_probes_and_more_recall_never_find_less(bits, plain, queries, metri
                 [len(set(a) & set(b)) for a, b in zip(expected.rows, found.rows, strict=True)]
             )
             assert (shares >= last).all()
-            # All cells: with a filter, only rows that pass are read and counted.
-            assert found.rows_read >= last_read or (filtered and step == {"recall": 1})
+            # Instead of cells that hold more rows, all rows that pass a filter are read.
+            assert found.rows_read >= last_read or found.rows_read == expected.rows_read
             last, last_read = shares, found.rows_read
         assert (last == 10).all()
 
@@ -428,3 +428,20 @@ def test_recall_is_found_of_clusters_with_filters_many_rows_and_inner_products(m
         both = zip(found.rows.tolist(), exact.rows.tolist(), strict=True)
         assert np.mean([len(set(a) & set(b)) / k for a, b in both]) >= 0.93
         assert found.rows_read < len(queries) * len(bits)
+
+
+@pytest.mark.parametrize("metric", ["hamming", "asymmetric"])
+@pytest.mark.parametrize("recall", [0.8, 0.95])
+def test_rows_that_pass_a_filter_are_read_where_cells_would_be_more(bits, plain, metric, recall):
+    where = np.arange(len(bits)) < len(bits) // 10  # not at random among the cells
+    queries = plain.decode(rows=np.arange(0, 6000, 60))
+    queries += np.random.default_rng(0).normal(size=queries.shape) * queries.std()
+    expected = plain.search(queries, metric=metric, where=where)
+    found = bits.search(queries, metric=metric, where=where, recall=recall)
+    assert found_share(expected, found) >= recall
+    assert found.rows_read <= expected.rows_read
+
+
+def test_no_queries_are_refused(bits):
+    with pytest.raises(embits.InputError, match="no queries to calibrate with"):
+        bits.calibrate(np.zeros((0, bits.dims), np.float32))

@@ -155,11 +155,60 @@ def test_other_fields_are_columns_and_conditions(notes):
         ("title in null, Music", {"a", "b", "7"}),
         ("title = 'null'", set()),
         ("tags = null", {"a", "7"}),
+        ("title in 'Music', \"x, y\"", {"a"}),
+        ("title in (null)", {"b", "7"}),
+        ("title = 'cats and dogs in love'", set()),
     ],
 )
 def test_null_in_a_condition_is_a_missing_value(notes, condition, ids):
     found = run("ask", notes, "songs", "--least", -1, "--where", condition)
     assert {each["id"] for each in found["answers"]} == ids
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "title != Music and year > 2015",
+        "year >= 2020 or tags = x",
+        "title in",
+        "title in ()",
+        'title in "Music',
+        'title in Music", "x',
+    ],
+)
+def test_what_is_more_or_less_than_a_condition_is_refused(notes, condition):
+    for verb in (["ask", str(notes), "songs"], ["remove", str(notes)]):
+        done = CliRunner().invoke(command, [*verb, "--where", condition])
+        assert done.exit_code == 2
+    assert len(embits.load(notes)) == 3
+
+
+def test_hybrid_questions_of_words_that_only_the_texts_have_are_answered(at, encoder):
+    records = [{"id": "a", "text": "the river pump ZZ-0815"}, {"id": "b", "text": "a song"}]
+    run("index", write_lines(at / "t.jsonl", records), "-o", "t", "--encoder", encoder)
+    assert [each["id"] for each in run("ask", "t", "ZZ-0815", "--hybrid")["answers"]] == ["a"]
+    assert run("ask", "t", "ZZ-0815")["answers"] == []
+    assert run("ask", "t", "QQ-0000", "--hybrid")["answers"] == []
+
+
+@pytest.mark.parametrize("change", ["damaged", "gone"])
+def test_verify_reads_the_encoder_too(notes, change):
+    assert run("verify", notes)["ok"]
+    path = notes / "_encoder.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.unlink() if change == "gone" else path.write_bytes(content)
+    with pytest.raises(embits.EmbitsError, match="damaged" if change == "damaged" else "encoder"):
+        embits.load(notes, verify=True)
+
+
+def test_lines_without_ids_are_not_updated_by_their_numbers(at, encoder):
+    path = write_lines(at / "t.jsonl", [{"text": "a song"}, {"text": "the river"}])
+    run("index", path, "-o", "t", "--encoder", encoder)
+    write_lines(path, [{"text": "the river"}])
+    with pytest.raises(InputError, match="line 1: the text has no id"):
+        run("add", "t", path, "--update")
+    assert embits.load("t").ids().tolist() == ["t.jsonl:1", "t.jsonl:2"]
 
 
 def test_an_order_has_no_null(notes):
@@ -367,6 +416,8 @@ def test_folders_of_texts_are_read(at):
         ("a.csv", b'text\nx\ny\n"open\nz\n', "line 4: unexpected end"),
         ("a.csv", b"text,year\nx,1\ny,2,3\n", "line 3: 3 fields, but the header has 2"),
         ("a.csv", b"text,year,year\nx,1,2\n", "line 1: the header names the column 'year' twice"),
+        ("a.csv", b"text,\nx,1\n", "line 1: column 2 of the header has no name"),
+        ("a.jsonl", b'{"text": null}', "line 1: the text is None"),
         ("a.jsonl.gz", b"\x1f\x8bxx", "damaged"),
         ("a.jsonl.gz", gzip.compress(b"{}", mtime=0)[:10] + b"\xff" * 30, "damaged"),
         ("a.txt.gz", gzip.compress(bytes(1 << 25), mtime=0), "unpacks to over 100 times its size"),

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from embits.arrays import Progress
 from embits.coders.backend import Backend, product
 from embits.coders.near_lossless.sampling import ASKING, ENOUGH_ROWS, Batches, HeldOut
+from embits.coders.near_lossless.whitening import FEW_PLACES, rounded
 from embits.errors import TrainingError
 
 Matrix = NDArray[np.float32]
@@ -75,12 +76,7 @@ FULL_ROWS = 10_000  # fewer rows need fewer steps
 
 
 def budget(n_bits: int, dims: int, n: int, device: str) -> Budget:
-    """How long to train on a sample of n rows.
-
-    Example:
-        >>> budget(256, 384, 50_000, "cpu"), budget(64, 384, 50_000, "cpu").steps
-        (Budget(steps=368, batch_size=1024), 1000)
-    """
+    """How long to train on a sample of n rows."""
     few = min(n, ENOUGH_ROWS)  # a training on few rows learns them by heart
     if device != "cpu":
         return GPU_BUDGET._replace(steps=GPU_BUDGET.steps * few // ENOUGH_ROWS)
@@ -112,7 +108,8 @@ def closest_to_signs(z: Matrix, rng: np.random.Generator) -> Matrix:
     """A rotation R of shape (width, width) that makes |sign(z R) - z R|² small."""
     rows, width = z.shape
     stride = STRIDE * min(rows, width)  # fewer rows than columns say nothing of most directions
-    rotation = np.linalg.qr(rng.normal(size=(width, width)))[0].astype(np.float32)
+    rotation = np.linalg.qr(rng.normal(size=(width, width)))[0]
+    rotation = rounded(rotation, FEW_PLACES).astype(np.float32)
     for _ in range(ROTATION_STEPS):
         towards = product(z.T, signs(np, product(z, rotation)))
         along = float((towards * rotation).sum())

@@ -39,6 +39,7 @@ class Target(NamedTuple):
 
 TARGETS = {"neighbors": Target(0.25, 0), "similarity": Target(0.5, 0.5)}
 PLACES = 20  # binary places of rows and of A in whole numbers
+FEW_PLACES = 8  # of directions that training starts from: hardly a last digit is left that counts
 Wide = NDArray[np.float64]
 
 
@@ -62,7 +63,7 @@ class Shaping:
         matrix = (axes * gains) @ axes.T
         matrix *= (dims / max(float((variances * gains**2).sum()), 1e-12)) ** 0.5
         order = np.argsort(-variances * gains**2, kind="stable")
-        return cls(mean, _rounded(matrix), axes[:, order])
+        return cls(mean, rounded(matrix), rounded(axes[:, order], FEW_PLACES))
 
     def apply(self, unit: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The given rows of unit norm, shaped: (len(rows), dims)."""
@@ -73,7 +74,7 @@ class Shaping:
 
     def fold(self, weights: Wide, bias: Wide) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """(W, t) on raw vectors, so that W x - t ‖x‖ has the sign of weights x̃ + bias."""
-        W = _rounded(weights) @ self.matrix  # few enough bits for sums to be exact
+        W = rounded(weights) @ self.matrix  # few enough bits for sums to be exact
         return W.astype(np.float32), ((W * self.mean).sum(axis=1) - bias).astype(np.float32)
 
     def unfold(self, W: NDArray[np.float32], t: NDArray[np.float32]) -> tuple[Wide, Wide]:
@@ -92,7 +93,7 @@ def fit(unit: NDArray[np.float32], flatten: float) -> NDArray[np.float32]:
         return unit[:0]
     gains = _gains(variances, flatten)
     matrix = (axes * (gains / gains.mean())) @ axes.T
-    return np.vstack([_rounded(mean), _rounded(matrix)]).astype(np.float32)
+    return np.vstack([rounded(mean), rounded(matrix)]).astype(np.float32)
 
 
 def apply(x: NDArray[np.float32], whitening: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -146,7 +147,7 @@ def _principal_directions(unit: NDArray[np.float32]) -> tuple[Wide, Wide, Wide]:
     if rank < len(mean) and len(unit) < ENOUGH_ROWS:
         # LAPACK's directions of no variance depend on its threads: these are drawn at random.
         drawn = np.random.default_rng(0).normal(size=(len(mean), len(mean) - rank))
-        axes = _rounded(np.linalg.qr(np.hstack([_rounded(axes[:, :rank]), drawn]))[0])
+        axes = rounded(np.linalg.qr(np.hstack([rounded(axes[:, :rank]), drawn]))[0])
     return *_shrunk(mean, variances, len(unit)), axes
 
 
@@ -166,8 +167,8 @@ def _gains(variances: Wide, flatten: float) -> Wide:
     return np.asarray(np.maximum(variances, SMALLEST * variances.mean()) ** (-flatten / 2))
 
 
-def _rounded(matrix: Wide) -> Wide:
-    """Round to PLACES bits of the largest element: LAPACK's last digits depend on threads."""
-    places = PLACES - int(np.frexp(np.abs(matrix).max(initial=0))[1])
-    rounded: Wide = np.ldexp(np.rint(np.ldexp(matrix, places)), -places)
-    return rounded
+def rounded(matrix: Wide, places: int = PLACES) -> Wide:
+    """Round to so many bits of the largest element: LAPACK's last digits depend on threads."""
+    places -= int(np.frexp(np.abs(matrix).max(initial=0))[1])
+    whole: Wide = np.ldexp(np.rint(np.ldexp(matrix, places)), -places)
+    return whole
