@@ -123,7 +123,7 @@ def cost() -> Iterator[str]:
     for size in COST_SIZES:
         for method in METHODS:
             row = at("minilm", method, size)
-            if row and not method.endswith(("decoded", "Hamming", "cosine")):
+            if row and "fit_s" in row and not method.endswith(("decoded", "Hamming", "cosine")):
                 values = [format(row[key], style) if key in row else "–" for key, style in COST]
                 values.append(f"{row['shared_bytes'] / 1000:,.0f}")
                 yield f"| {row['bytes']:g} | {method} | {' | '.join(values)} |"

@@ -63,7 +63,7 @@ def against_bytes(sets: dict[str, dict[str, Any]]) -> Figure:
         among = "unseen rows" if unseen else "all rows"
         axes.set_title(f"{TITLES[name]}, {sets[name]['dims']} dimensions,\namong {among}")
     panels[0].set_ylabel("recall@10, queries not in the fit")
-    legend(figure, panels[0])
+    legend(figure, *panels)
     return figure
 
 
@@ -100,9 +100,12 @@ def finish(axes: Axes, ticks: tuple[float, ...], title: str) -> None:
     axes.set_axisbelow(True)
 
 
-def legend(figure: Figure, axes: Axes) -> None:
-    drawn = [line for line in axes.get_lines() if len(line.get_xdata())]
-    figure.legend(handles=drawn, frameon=False, fontsize=8.5, loc="lower center", ncols=5)
+def legend(figure: Figure, *panels: Axes) -> None:
+    """The names of all lines, in the order of SERIES."""
+    lines = [line for axes in panels for line in axes.get_lines() if len(line.get_xdata())]
+    drawn = {line.get_label(): line for line in lines}
+    handles = [drawn[name] for name, *_ in SERIES if name in drawn]
+    figure.legend(handles=handles, frameon=False, fontsize=8.5, loc="lower center", ncols=5)
 
 
 if __name__ == "__main__":
