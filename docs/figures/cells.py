@@ -32,6 +32,7 @@ CODES_ALONE = (
     "embits, cells", "embits, Neural, cells, second look", "FAISS IVF, PQ", "FAISS IVF, RaBitQ",
     "FAISS IVF, SQ8",
 )  # fmt: skip
+SETS = (("words-0", 50, ()), ("mixed-1000000", 50, ("mixed-10000000",)))
 TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 
 
@@ -77,13 +78,16 @@ def draw_bytes(axes: Axes, curves: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     stored = json.loads((ROOT / "benchmarks/results/cells.json").read_text())
-    sets = [("words-0", 50, ()), ("mixed-1000000", 50, ("mixed-10000000",))]
-    figure, rows = plt.subplots(2, 3, figsize=(13, 8.6), width_ratios=(1.25, 1.25, 0.8))
+    sets = [each for each in SETS if each[0] in stored]
+    size = (13, 4.3 * len(sets))
+    figure, rows = plt.subplots(
+        len(sets), 3, figsize=size, width_ratios=(1.25, 1.25, 0.8), squeeze=False
+    )
     for (name, least, larger), (left, middle, right) in zip(sets, rows, strict=True):
         curves = sorted(stored[name]["curves"], key=lambda curve: list(LOOKS).index(curve["name"]))
         for axes, alone in ((left, False), (middle, True)):
             draw_recall(axes, [c for c in curves if (c["name"] in CODES_ALONE) == alone], least)
-            for other in larger:
+            for other in filter(stored.__contains__, larger):
                 some = [c for c in stored[other]["curves"] if (c["name"] in CODES_ALONE) == alone]
                 some = [c for c in some if "cells" in c["name"]]
                 draw_recall(axes, some, least, "10 million rows")
