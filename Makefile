@@ -76,7 +76,7 @@ docs: $(VENV)/test
 # Draw the figures of the docs again from the stored runs, and write the numbers of the README
 # and of the comparison.
 figures: $(VENV)/test $(VENV)/demo
-	for name in results quality comparison smallest_files search planes method cells; do \
+	for name in results quality comparison smallest_files search planes method cells text; do \
 	  $(BIN)/python docs/figures/$$name.py || exit 1; done
 	$(BIN)/python benchmarks/readme_numbers.py
 	$(BIN)/python benchmarks/comparison_tables.py
