@@ -85,8 +85,9 @@ def drawn(sources: dict[str, list[Row]]) -> Figure:
             axes.set_title(f"{SOURCES[name]}: {label.replace('nDCG@10', 'nDCG@10 × 100')}")
     for axes in panels[-1]:
         axes.set_xlabel("megabytes of the table")
-    lines, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(lines, labels, frameon=False, ncol=4, loc="upper center",
+    lines = [line for line in panels[0][0].get_lines() if line.get_label() in FAMILIES]
+    lines = [line for line in lines if len(line.get_xdata())]
+    figure.legend(handles=lines, frameon=False, ncol=4, loc="upper center",
                   bbox_to_anchor=(0.5, 0.05))  # fmt: skip
     return figure
 
