@@ -1,4 +1,4 @@
-"""Names of a package whose modules are imported at the first use of the name."""
+"""What is made at its first use: names of a package, and properties."""
 
 from __future__ import annotations
 
@@ -6,7 +6,25 @@ import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class cached_property(Generic[T]):  # noqa: N801 - as functools'
+    """As that of functools, without its lock before Python 3.12: a forked process could inherit it
+    from a thread that held it, and wait for ever.
+    """
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make, self.__doc__ = make, make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: Any = None) -> T:
+        value: T = vars(instance).setdefault(self._name, self._make(instance))
+        return value
 
 
 def lazy_names(

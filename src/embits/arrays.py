@@ -38,11 +38,7 @@ def single(rows: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 def unit_rows(matrix: Any) -> NDArray[Any]:
-    """Rows, (n, dims), of any array API library, divided by their length; zeros stay zeros.
-
-    >>> unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
-    [[0.6, 0.8], [0.0, 0.0]]
-    """
+    """Rows, (n, dims), of any array API library, divided by their length; zeros stay zeros."""
     if not isinstance(matrix, np.ndarray):
         return _unit_rows(namespace(matrix), matrix)  # type: ignore[no-any-return]
     unit = np.empty(matrix.shape, np.result_type(matrix, np.float32))
@@ -57,11 +53,7 @@ def _unit_rows(xp: Any, matrix: Any) -> Any:
 
 
 def row_cosines(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
-    """Cosines of rows of `a` with those of `b`, in float64; 0 where a row is zeros.
-
-    >>> row_cosines(np.array([[1, 0], [0, 0]]), np.array([[3, 4], [1, 1]]))
-    array([0.6, 0. ])
-    """
+    """Cosines of rows of `a` with those of `b`, in float64; 0 where a row is zeros."""
     x, y = a.astype(np.float64), b.astype(np.float64)
     lengths = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
     cosines: NDArray[np.float64] = np.einsum("ij,ij->i", x, y) / np.where(lengths, lengths, 1)

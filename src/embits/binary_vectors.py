@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as shortened
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from embits import search
+from embits._lazy import cached_property
 from embits.arrays import Progress, check_padding, single, to_numpy, unit_rows
 from embits.checks import check_dims, wanted_distance, wanted_rows
 from embits.coders import Coder, coder_checksum

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from functools import cached_property
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from embits._lazy import cached_property
 from embits.errors import FormatError, InputError, MissingExtraError, first_line
 from embits.search.filters import Selection, select
 from embits.search.pieces import LiveRows
@@ -274,6 +274,8 @@ def _flags(column: Any, kind: str, condition: Condition) -> NDArray[np.bool_]:
     if op == "in":
         values = [_value(condition, each, kind) for each in value]
         values = [each.as_py() for each in values if each.type == column.type]  # 1.5 is no integer
+        if kind == "float":  # -0.0 is 0.0
+            values, column = [each + 0.0 for each in values], pc.add(column, 0.0)
         return _bools(pc.is_in(column, value_set=arrow().array(values, column.type)))
     names = {"=": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater"}
     compare, scalar = getattr(pc, names.get(op, "greater_equal")), _value(condition, value, kind)

@@ -12,12 +12,12 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 from embits import errors
+from embits._lazy import cached_property
 from embits.errors import EmbitsError, InputError, MissingExtraError, ReadError, first_line
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from embits._lazy import cached_property
 from embits.arrays import LazyRows, as_float32, blocks
 from embits.coders import Coder
 from embits.columns import RESERVED, StoredColumns

@@ -132,7 +132,7 @@ def test_a_fork_while_other_threads_search_does_not_hang(saved):
     for other in others:
         other.start()
     try:
-        for _ in range(10):
+        for _ in range(50):
             child = os.fork()
             if child == 0:
                 os._exit(0 if bits.most_similar(word) == expected else 1)

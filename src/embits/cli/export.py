@@ -74,7 +74,7 @@ def export(
 @options.force_option()
 @click.option(
     "--word", "--words", "words", multiple=True, metavar="WORD",
-    shell_complete=options.words_of_file, help="Decode only this word or id. May be repeated.",
+    help="Decode only this word or id. May be repeated.",
 )  # fmt: skip
 @options.json_option
 def decode(file: Path, output: Path, force: bool, words: tuple[str, ...], as_json: bool) -> None:
@@ -197,7 +197,7 @@ def completion(ctx: click.Context, shell: str | None) -> None:
     """Print the script that enables completion of `embits` in SHELL: bash, zsh or fish.
 
     SHELL defaults to the shell named by $SHELL. The script is click's own. It completes commands,
-    options, methods, file names, and the words of the FILE on the command line.
+    options, methods and file names.
 
     \b
     embits completion bash > ~/.local/share/bash-completion/completions/embits

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from embits.binary_vectors import BinaryVectors
 from embits.checks import MAX_BITS
@@ -21,7 +20,7 @@ from embits.cli.output import megabytes, progress_bar, say, show
 from embits.coders import DEFAULT_METHOD, METHODS
 from embits.collection import Collection, load
 from embits.columns import Condition, StoredColumns
-from embits.errors import ClusterError, EmbitsError, InputError, MissingExtraError, first_line
+from embits.errors import ClusterError, InputError, MissingExtraError, first_line
 from embits.remote import is_address
 from embits.search.metrics import METRICS
 from embits.vectors import WordVectors
@@ -48,9 +47,6 @@ class Address(click.Path):
 
 
 ADDRESS = Address()
-MAX_WORDS = 50  # offered as completions
-# Words with other characters are not offered: a shell would expand them or split them.
-_SAFE = re.compile(r"[\w.+@%/][\w.+@%/-]*")
 
 
 class _Range(click.ParamType[Any]):
@@ -96,23 +92,12 @@ class CountOr(click.ParamType[int | str]):
         return self.word if value == self.word else WholeNumber(1).convert(value, param, ctx)
 
 
-def words_of_file(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Completions: words of the FILE argument that start with `incomplete`, in row order."""
-    if not isinstance(file := ctx.params.get("file"), Path):
-        return []
-    with contextlib.suppress(EmbitsError, OSError):
-        words = load(file).words.starting_with(incomplete, MAX_WORDS)
-        return [CompletionItem(word) for word in words if _SAFE.fullmatch(word)]
-    return []
-
-
 # -- arguments and options -------------------------------------------------------------------------
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 file_argument = click.argument("file", type=ADDRESS)
 files_argument = click.argument("files", type=FILE, nargs=-1, required=True, metavar="FILE...")
-word_argument = functools.partial(click.argument, shell_complete=words_of_file)
-words_argument = word_argument("words", nargs=-1, required=True, metavar="WORD...")
+words_argument = click.argument("words", nargs=-1, required=True, metavar="WORD...")
 file_option = functools.partial(click.option, type=FILE, metavar="FILE")
 lengths_option = click.option(
     "--lengths", is_flag=True, help="Store the length of each vector, in a byte, for --metric dot."
@@ -196,7 +181,7 @@ def read_filters(
     return read
 
 
-_CONDITION = re.compile(r"(?s)\s*(.+?)\s*(!=|<=|>=|==?|<|>|\bin\b)\s*(.*?)\s*")
+_CONDITION = re.compile(r"(?s)\s*(.+?)\s*(!=|<=|>=|==?|<|>|\bin\b)\s*(?![<>=!~])(.*?)\s*")
 _QUOTES = r"""'[^']*'|"[^"]*\""""
 _ITEM = re.compile(rf"""\s*({_QUOTES}|[^,"'\s][^,"]*?)\s*(?:,|\Z)""")
 _PARSERS: dict[str, Callable[[str], Any]] = {
@@ -216,14 +201,16 @@ def parse_conditions(texts: Iterable[str], kinds: Mapping[str, str]) -> list[Con
         if re.search(r"\b(and|or)\b.*(=|<|>|\bin\b)", re.sub(_QUOTES, "", value)):
             hint = "give --where once for each, or put the value in quotes"
             raise click.UsageError(f"{text!r} looks like several conditions: {hint}")
-        values, listed = [value], value.strip("()[]")
+        listed = value[1:-1] if value[:1] + value[-1:] in ("()", "[]") else value
+        values = [value]
         if op == "in":
             values = _ITEM.findall(listed)
             if not re.fullmatch(f"(?:{_ITEM.pattern})+", listed):
                 raise click.UsageError(f"{text!r}: expected values as in 'label in news, \"a, b\"'")
         parse = _PARSERS.get(kinds.get(name, "").removeprefix("list of "), str)
         try:
-            parsed = [None if v == "null" else parse(v.strip("'\"")) for v in values]
+            plain = [v[1:-1] if re.fullmatch(_QUOTES, v) else v for v in values]
+            parsed = [None if v == "null" else parse(p) for v, p in zip(values, plain, strict=True)]
         except (ValueError, KeyError):
             raise InputError(f"{text!r}: column {name!r} holds {kinds[name]}") from None
         found.append(Condition(name, op, parsed if op == "in" else parsed[0]))

@@ -290,8 +290,8 @@ def neighbors(
 
 @click.command()
 @options.file_argument
-@options.word_argument("a")
-@options.word_argument("b")
+@click.argument("a")
+@click.argument("b")
 @options.json_option
 def similarity(file: Path, a: str, b: str, as_json: bool) -> None:
     """Print the similarity of A and B, words or ids of FILE.
@@ -308,9 +308,9 @@ def similarity(file: Path, a: str, b: str, as_json: bool) -> None:
 
 @click.command()
 @options.file_argument
-@options.word_argument("a")
-@options.word_argument("b")
-@options.word_argument("c")
+@click.argument("a")
+@click.argument("b")
+@click.argument("c")
 @options.k_option("-k", "--topn", default=5, help="Number of answers.")
 @options.metric_option("decoded", needs="codes")
 @options.json_option

@@ -55,10 +55,8 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
         from embits.collection.pieces import open_snapshot
 
         collection = Collection(path, open_snapshot(path, verify=verify))
-        if verify and collection.manifest.fitted_rows is not None:
-            from embits.text.answers import verify_encoder
-
-            verify_encoder(path)
+        if verify and (path / "_encoder.safetensors").is_file():
+            _ = collection.text_encoder  # is verified
         return collection
     bits = BinaryVectors.of_rows(*open_parts(path, verify=verify))
     if not verify:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from itertools import islice
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from embits._lazy import cached_property
 from embits.arrays import row_cosines, unit_rows, unpack
 from embits.binary_vectors import BinaryVectors
 from embits.ids.keys import RowNumbers

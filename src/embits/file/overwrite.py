@@ -34,6 +34,8 @@ def check_target(
         raise FileNotFoundError(errno.ENOENT, "no such folder", str(target.parent))
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a folder, expected a file", str(target))
+    if (target.parent / "_embits.json").is_file():
+        raise InputError(f"{target} is in the folder of a collection: choose another output")
     if not target.exists():
         return
     for each in inputs:

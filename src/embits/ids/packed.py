@@ -10,13 +10,13 @@ import heapq
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits._lazy import cached_property
 from embits.errors import FormatError
 from embits.ids.keys import MAX_NUMBER, Run, bounds, encoded_words, number_keys, rows_from
 from embits.ids.vocabulary import LazyVocabulary, Vocabulary, WordRun, narrowed

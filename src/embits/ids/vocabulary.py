@@ -9,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import islice
 from typing import Any, Self, TypeAlias
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits._lazy import cached_property
 from embits.arrays import blocks
 from embits.errors import FormatError, InputError, UnknownWordError
 from embits.ids.keys import Bytes, Keys, RowNumbers, Rows, Run, Words, bounds, encoded_words

@@ -127,7 +127,9 @@ def _add(
     stale = {id for id in notes.ids().tolist() if text_of(id) in texts}
     known = len(stale)
     if known and not update:
-        raise InputError(f"the id {text_of(min(stale))!r} already exists: `--update` replaces it")
+        unnamed = any(each.is_numbered and each.id in stale for each in passages)
+        hint = "give each text an id of its own" if unnamed else "`--update` replaces it"
+        raise InputError(f"the id {text_of(min(stale))!r} already exists: {hint}")
     for batch in (passages[some] for some in blocks(len(passages), _BATCH)):
         vectors = vectors_of(encoder, [each.indexed for each in batch])
         kept = np.flatnonzero(vectors.any(axis=1))

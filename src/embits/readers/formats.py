@@ -5,8 +5,8 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
+from embits._lazy import cached_property
 from embits.errors import InputError
 from embits.readers import source as magic
 from embits.readers.arrays import is_safetensors, open_npy, open_npz, open_safetensors

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits._lazy import cached_property
 from embits.arrays import blocks, packed_width, unpack
 from embits.checks import wanted_threads, whole
 from embits.errors import FormatError, InputError

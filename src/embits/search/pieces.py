@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, TypeGuard
 from weakref import WeakKeyDictionary
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from embits import _core
+from embits._lazy import cached_property
 from embits.checks import packed_codes
 from embits.search.cells import Cells, Centers
 from embits.search.filters import Filters, Selection, parse_filters, select
@@ -78,12 +78,6 @@ class CodePieces:
     Attributes:
         shape: Rows that are left, and bytes of a code.
         stored_shape: The same with removed rows.
-
-    Example:
-        >>> codes = CodePieces([np.zeros((2, 4), np.uint8), np.ones((2, 4), np.uint8)],
-        ...                    removed=np.array([0]))
-        >>> codes.shape, codes[[0, 1], 0].tolist()
-        ((3, 4), [0, 1])
     """
 
     ndim = 2

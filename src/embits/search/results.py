@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits._lazy import cached_property
 from embits.errors import InputError
 
 NO_ROW = -1  # where a query with its own filter has fewer rows than others of the batch

@@ -61,7 +61,7 @@ def holds_encoder(folder: Path) -> bool:
 def keep_encoder(folder: Path, encoder: TextEncoder | str) -> None:
     """Put the encoder of a collection, or the name of its model, into the folder."""
     if isinstance(encoder, TextEncoder):
-        encoder.save(folder / ENCODER)
+        encoder._write(folder / ENCODER)
         return
     with atomic_write(folder / MODEL) as file:
         file.write(json.dumps({"sentence-transformers": encoder}).encode())
@@ -78,12 +78,6 @@ def kept_encoder(folder: Path) -> Encoder:
     except (ValueError, KeyError, TypeError):
         raise ReadError(f"{folder / MODEL}: damaged: restore it from a copy") from None
     return sentence_transformer(name)
-
-
-def verify_encoder(folder: Path) -> None:
-    """Check that the encoder of a collection of texts is there and whole; models are not opened."""
-    if not (folder / MODEL).is_file():
-        kept_encoder(folder)
 
 
 def vectors_of(encoder: Encoder, texts: list[str]) -> NDArray[np.float32]:

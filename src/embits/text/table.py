@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits._lazy import cached_property
 from embits.arrays import blocks, unit_rows, unpack
 from embits.checks import is_usual, whole
 from embits.coders.neural.coder import NET

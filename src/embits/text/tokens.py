@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property
 from importlib import import_module
 from itertools import chain
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from embits._lazy import cached_property
 from embits.errors import FormatError, InputError, MissingExtraError, first_line
 from embits.ids.keys import Keys
 from embits.ids.subwords import Subwords

@@ -232,3 +232,20 @@ def test_a_first_add_that_fails_leaves_no_collection(folder, is_there):
     assert answer("add", path, first, "--coder", first)["rows"] == 100
     refused("add", path, folder / "narrow.npy", "--coder", first)
     assert len(embits.load(path)) == 100
+
+
+def test_files_are_not_written_into_the_folder_of_a_collection(tmp_path):
+    coder = embits.RandomHyperplanes(16).fit(np.eye(8))
+    collection = embits.open_collection(tmp_path / "c", coder)
+    collection.add(np.eye(8))
+    bits = embits.BinaryVectors.encoded(embits.WordVectors(None, np.eye(8)), coder)
+    bits.save(tmp_path / "other.safetensors")
+    (piece,) = (tmp_path / "c").glob("piece-*")
+    for source in ("c", "other.safetensors"):
+        for name in (piece.name, "_coder.safetensors", "new.safetensors"):
+            for verb in ("slim", "cells"):
+                target = tmp_path / "c" / name
+                assert run(verb, tmp_path / source, "-o", target, "--force").returncode == 1
+    with pytest.raises(embits.InputError, match="in the folder of a collection"):
+        bits.save(piece, overwrite=True)
+    assert len(embits.load(tmp_path / "c", verify=True)) == 8

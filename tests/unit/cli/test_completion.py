@@ -61,10 +61,7 @@ def test_verbs_and_their_order_come_from_one_table(folder):
     ("line", "offered"),
     [
         (["neighbors", "gl"], ["gl"]),  # a file: the shell completes it
-        (["neighbors", "glove.safetensors", "que"], ["queen", "queue"]),
-        (["neighbors", "glove.safetensors", "qu$"], []),  # a shell would put something in its place
-        (["neighbors", "absent", "que"], []),
-        (["similarity", "notes.md", "que"], []),  # not a file of bits: nothing, and no error
+        (["neighbors", "glove.safetensors", "que"], []),
         (["binarize", "glove.txt", "--method", "near"], ["near-lossless"]),
         (["export", "f", "--to", "wo"], ["word2vec"]),
     ],
@@ -107,7 +104,7 @@ def test_an_unknown_shell_is_wrong_usage():
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        (["neighbors", "glove.safetensors", "que"], ["queen", "queue"]),
+        (["export", "f", "--to", "wo"], ["word2vec"]),
         (["binarize", "glove.txt", "--method", "near"], ["near-lossless"]),
     ],
 )

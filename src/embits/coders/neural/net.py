@@ -11,13 +11,13 @@ whole numbers: y is the same on every processor, and so are codes that are searc
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
+from embits._lazy import cached_property
 from embits.coders.backend import product
 from embits.coders.near_lossless.bit_search import Decoder
 from embits.errors import FormatError

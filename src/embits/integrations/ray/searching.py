@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain, combinations_with_replacement, islice, pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -20,6 +20,7 @@ import ray
 from numpy.typing import NDArray
 
 from embits import search as one_machine
+from embits._lazy import cached_property
 from embits.arrays import Progress, to_numpy
 from embits.checks import wanted_distance, wanted_results, wanted_rows
 from embits.coders import Coder
