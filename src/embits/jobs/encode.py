@@ -319,7 +319,7 @@ def encode_to_collection(
         change(floats, lengths=lengths)
         return len(floats)
     if len(collection):
-        lengths = lengths or LENGTHS in collection.snapshot().columns
+        lengths = LENGTHS in collection.snapshot().columns
     # Codes are written to a temporary file first: they may be larger than memory.
     with working_folder(collection.path) as folder:
         with warnings.catch_warnings():  # that its progress is kept: a working folder is not

@@ -28,6 +28,7 @@ _LIST = re.compile(rb'\s*\[\s*(?:\{\s*"|\[\s*[-\d.eE]+\s*,)')  # of vectors or o
 _SPACES = bytes.maketrans(b",\n\r\t", b"    ")
 _HEAD_BYTES = 1 << 16
 _ROWS_AT_ONCE = 1 << 13
+_LONGEST = 1 << 25  # bytes between two ends of lists: the `words` of a package may be one list
 _EXPECTED = 'an object {"word": [numbers]}, no list or JSON Lines; or a matrix as .npy (numpy.save)'
 
 
@@ -42,8 +43,14 @@ class JsonBlocks(ParsedBlocks):
     unit = "entry"
 
     def __init__(self, source: Source) -> None:
+        parts, without = list[bytes](), 0
         with Stream(source) as stream:
-            self._text = b"".join(stream.chunks()).removeprefix(BYTE_ORDER_MARK)
+            for part in stream.chunks():
+                parts.append(part)
+                without = len(part) - part.rfind(b"]") + (0 if b"]" in part else without)
+                if without > _LONGEST:  # it may go on without end
+                    raise source.read_error(f"{_LONGEST >> 20} MiB without a list", _EXPECTED)
+        self._text = b"".join(parts).removeprefix(BYTE_ORDER_MARK)
         found = _OBJECT_OF_LISTS.match(self._text)
         self._is_nested, n_dims = found is None, None
         if found is None:
