@@ -33,6 +33,7 @@ CODES_ALONE = (
     "FAISS IVF, SQ8",
 )  # fmt: skip
 SETS = (("words-0", 50, ()), ("mixed-1000000", 50, ("mixed-10000000",)))
+LEAST = 10  # bytes, where the bars start
 TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 
 
@@ -63,14 +64,14 @@ def draw_bytes(axes: Axes, curves: list[dict[str, Any]]) -> None:
     """Bars, with the names and marks of the other two panels."""
     for place, curve in enumerate(curves):
         colour, marker, _ = LOOKS[curve["name"]]
-        axes.barh(place, curve["bytes"], 0.6, color=colour, alpha=0.85)
+        axes.barh(place, curve["bytes"] - LEAST, 0.6, left=LEAST, color=colour, alpha=0.85)
         axes.text(curve["bytes"] * 1.08, place, f"{curve['bytes']:,.0f}", va="center", fontsize=8)
         axes.plot([-0.04], [place], color=colour, marker=marker, markersize=5, clip_on=False,
                   transform=axes.get_yaxis_transform())  # fmt: skip
     names = [curve["name"] for curve in curves]
     axes.set_yticks(range(len(names)), names, fontsize=8.5)
     axes.tick_params(axis="y", length=0, pad=12)
-    axes.set(xscale="log", xlabel="bytes a row in memory", xlim=(10, 8000))
+    axes.set(xscale="log", xlabel="bytes a row in memory", xlim=(LEAST, 8000))
     axes.set_xticks((10, 100, 1000), ("10", "100", "1,000"))
     axes.set_xticks([], minor=True)
     axes.set_ylim(len(names) - 0.4, -0.6)
