@@ -107,7 +107,7 @@ def choosing(sets: dict[str, Any]) -> Figure:
             ("float query", "recall_at_10", "float query", ":"),
             ("Hamming", "recall_at_10", "bits against bits", "-"),
         ):
-            curve = [100 * rows[f"embits {8 * size}, {way}"][measure] for size in SIZES]
+            curve = [100 * rows[f"NearLossless {8 * size}, {way}"][measure] for size in SIZES]
             colour = LIGHT.blue if measure == "recall_at_40" else LIGHT.one
             axes.plot(SIZES, curve, style, marker="o", color=colour, ms=4.5, lw=2, label=name)
         axes.set_title(f"{title} ({4 * sets[data]['dims']:,} bytes)", fontsize=9.5)
