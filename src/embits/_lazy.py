@@ -6,14 +6,14 @@ import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 T = TypeVar("T")
 
 
-class cached_property(Generic[T]):  # noqa: N801 - as functools'
-    """As that of functools, without its lock before Python 3.12: a forked process could inherit it
-    from a thread that held it, and wait for ever.
+class LazyProperty(Generic[T]):
+    """functools.cached_property without the lock that it has before Python 3.12. A forked process
+    could inherit that lock from a thread that held it, and wait forever.
     """
 
     def __init__(self, make: Callable[[Any], T]) -> None:
@@ -23,6 +23,8 @@ class cached_property(Generic[T]):  # noqa: N801 - as functools'
         self._name = name
 
     def __get__(self, instance: Any, owner: Any = None) -> T:
+        if instance is None:  # the class's attribute, as help() and inspect read it
+            return cast("T", self)
         value: T = vars(instance).setdefault(self._name, self._make(instance))
         return value
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from embits import search
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.arrays import Progress, check_padding, single, to_numpy, unit_rows
 from embits.checks import check_dims, wanted_distance, wanted_rows
 from embits.coders import Coder, coder_checksum
@@ -430,11 +430,11 @@ class BinaryVectors(WordMethods, Pretrained):
             self._on_device[device] = DeviceIndex(self.codes, device)
         return self._on_device[device].top_k(prepared.queries, k, where=where)
 
-    @cached_property
+    @LazyProperty
     def _on_device(self) -> dict[str, DeviceIndex]:
         return {}
 
-    @cached_property
+    @LazyProperty
     def _stored_lengths(self) -> NDArray[np.float32]:
         """The length of each code that is stored; rows that are removed have length 0."""
         if (live := self.lengths) is None:

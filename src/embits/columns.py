@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.errors import FormatError, InputError, MissingExtraError, first_line
 from embits.search.filters import Selection, select
 from embits.search.pieces import LiveRows
@@ -324,7 +324,7 @@ class PieceColumns:
         """Whether some of the rows may have values."""
         return self.table is not None and name in self.table.column_names
 
-    @cached_property
+    @LazyProperty
     def starts(self) -> NDArray[np.int64]:
         """The first row of each chunk."""
         chunks = self.table.column(0).chunks if self.table is not None else []
@@ -470,7 +470,7 @@ class StoredColumns(Mapping[str, Any]):
         for piece, start in zip(self.pieces, self.starts.tolist(), strict=True):
             yield piece, self.rows.removed_in(start, start + len(piece))
 
-    @cached_property
+    @LazyProperty
     def starts(self) -> NDArray[np.int64]:
         """The first stored row of each piece."""
         return np.cumsum([0, *map(len, self.pieces)])[:-1]

@@ -58,7 +58,8 @@ def rescored(
         return type(best)(best[0], np.where(best.rows == NO_ROW, NO_ROW, rows[best.rows]))
     matrix = _matrix(floats)
     if matrix.shape != (len(bits), bits.dims):
-        raise InputError(f"floats of {matrix.shape}, not the originals: {len(bits), bits.dims}")
+        expected = f"the originals: {len(bits), bits.dims}"
+        raise InputError(f"floats of shape {matrix.shape}, expected {expected}")
     _check(bits, matrix, rows, rows, floats)
     return rescore_floats(matrix, queries, shortlist, k, dot=dot)
 

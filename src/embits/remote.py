@@ -17,7 +17,7 @@ from typing import Any, TypeGuard
 from urllib.parse import urlsplit
 
 from embits import errors
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.errors import EmbitsError, InputError, MissingExtraError, ReadError, first_line
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -76,7 +76,7 @@ class Fetched:
             self._remove()
             raise
 
-    @cached_property
+    @LazyProperty
     def checksum(self) -> str:
         """Of the copy: it tells whether it is the same file as one before."""
         with self.path.open("rb") as file:

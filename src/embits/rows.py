@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.arrays import LazyRows, as_float32, blocks
 from embits.coders import Coder
 from embits.columns import RESERVED, StoredColumns
@@ -86,7 +86,7 @@ class Lengths:
         _warn_of_short((moved < 1) & (self.steps > 0))
         return np.where(self.steps, np.maximum(moved, 1), 0).astype(np.uint8)
 
-    @cached_property
+    @LazyProperty
     def floats(self) -> NDArray[np.float32]:
         """The lengths as float32."""
         scale = 2.0 ** (self.base + np.arange(-1, 255) / _STEPS)

@@ -49,7 +49,7 @@ class WordVectors:
             raise InputError(f"the vectors are a dict, expected a matrix; {hint}")
         matrix = to_numpy(self.matrix)
         if matrix.ndim != 2:
-            raise InputError(f"the matrix has {matrix.ndim} dimension(s), expected (words, dims)")
+            raise InputError(f"matrix of {matrix.ndim} dimension(s), expected 2: (words, dims)")
         if matrix.dtype.kind not in "fiu":
             raise InputError(f"the matrix is {matrix.dtype}, expected numbers")
         if self.words is not None:

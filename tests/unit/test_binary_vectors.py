@@ -1,6 +1,8 @@
 """What users hold: asked in words, answered against a slow oracle."""
 
+import inspect
 import pickle
+import pydoc
 import threading
 import uuid
 
@@ -232,7 +234,7 @@ def test_searches_that_need_floats_refuse_codes(vectors, bits):
     ):
         with pytest.raises(embits.InputError):
             bits.search(bits.codes[:2], **wrong)
-    with pytest.raises(embits.InputError, match="not the originals"):
+    with pytest.raises(embits.InputError, match="expected the originals"):
         bits.search(vectors.matrix[:2], floats=vectors.matrix[:5])
 
 
@@ -324,3 +326,10 @@ def test_most_similar_names_the_right_method(bits, vectors):
 
 def test_the_repr_of_word_vectors_is_short(vectors):
     assert repr(vectors) == f"<WordVectors: {len(vectors):,} × {vectors.dims} floats>"
+
+
+@pytest.mark.parametrize("of", [embits.BinaryVectors, embits.Collection])
+def test_classes_can_be_inspected(of):
+    names = dict(inspect.getmembers(of))
+    assert {"search", "ids", "coder", "codes"} & names.keys()
+    assert "search" in pydoc.render_doc(of)

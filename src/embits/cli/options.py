@@ -202,11 +202,9 @@ def parse_conditions(texts: Iterable[str], kinds: Mapping[str, str]) -> list[Con
             hint = "give --where once for each, or put the value in quotes"
             raise click.UsageError(f"{text!r} looks like several conditions: {hint}")
         listed = value[1:-1] if value[:1] + value[-1:] in ("()", "[]") else value
-        values = [value]
-        if op == "in":
-            values = _ITEM.findall(listed)
-            if not re.fullmatch(f"(?:{_ITEM.pattern})+", listed):
-                raise click.UsageError(f"{text!r}: expected values as in 'label in news, \"a, b\"'")
+        values = _ITEM.findall(listed) if op == "in" else [value]
+        if op == "in" and not re.fullmatch(f"(?:{_ITEM.pattern})+", listed):
+            raise click.UsageError(f"{text!r}: expected values as in 'label in news, \"a, b\"'")
         parse = _PARSERS.get(kinds.get(name, "").removeprefix("list of "), str)
         try:
             plain = [v[1:-1] if re.fullmatch(_QUOTES, v) else v for v in values]

@@ -99,7 +99,7 @@ def ask(
     for id, row, score, title, shown in parts:
         shares = least is None and share_words(text, f"{title or ''} {shown or ''}")
         near = vector.any() and scores[row] >= (SHARING * bound if shares else bound)
-        if words[row] > 0 if is_unknown else near:
+        if (is_unknown and words[row] > 0) or near:
             score = round(float(score), 4)
             answers.append({"id": id, "score": score, "title": title, "text": shown})
     if as_json:

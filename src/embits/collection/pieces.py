@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.arrays import blocks, packed_width
 from embits.binary_vectors import BinaryVectors, check_same_coder
 from embits.checks import open_regular, read_small
@@ -66,7 +66,7 @@ class Snapshot:
     coder: Coder
     pieces: tuple[OpenPiece, ...]
 
-    @cached_property
+    @LazyProperty
     def rows(self) -> Rows:
         """The rows that are left."""
         rows, kinds = self._rows, self.manifest.columns
@@ -76,7 +76,7 @@ class Snapshot:
         columns = [piece.columns for piece in self.pieces]
         return replace(rows, columns=StoredColumns(kinds, columns, live, rows.columns))
 
-    @cached_property
+    @LazyProperty
     def _rows(self) -> Rows:
         if not self.pieces:
             return Rows(RowNumbers(0), np.empty((0, self.coder.n_bytes_), np.uint8))
@@ -86,7 +86,7 @@ class Snapshot:
         is_plain = rows.ids.first == 0 if isinstance(rows.ids, RowNumbers) else not is_numbered
         return rows if is_plain else replace(rows, ids=PieceWords([rows.ids], numbered=is_numbered))
 
-    @cached_property
+    @LazyProperty
     def bits(self) -> BinaryVectors:
         """The rows that are left, to be searched."""
         bits = BinaryVectors.of_rows(self.rows, self.coder)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.arrays import row_cosines, unit_rows, unpack
 from embits.binary_vectors import BinaryVectors
 from embits.ids.keys import RowNumbers
@@ -108,7 +108,7 @@ class FloatSpace:
     def __len__(self) -> int:
         return len(self.matrix)
 
-    @cached_property
+    @LazyProperty
     def unit(self) -> Floats:
         """The rows scaled to length 1; zero rows stay zero."""
         return unit_rows(self.matrix)

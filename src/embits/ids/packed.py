@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.errors import FormatError
 from embits.ids.keys import MAX_NUMBER, Run, bounds, encoded_words, number_keys, rows_from
 from embits.ids.vocabulary import LazyVocabulary, Vocabulary, WordRun, narrowed
@@ -229,7 +229,7 @@ class FixedIds(StoredWords):
             rows = self._rows_by_halves(keys)
         return np.where(self._keys[rows] == keys, rows, -1)
 
-    @cached_property
+    @LazyProperty
     def _in_order(self) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """The rows in the order of their keys, and the keys in this order."""
         rows = self._rows_at(np.arange(self._n))

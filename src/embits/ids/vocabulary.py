@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.arrays import blocks
 from embits.errors import FormatError, InputError, UnknownWordError
 from embits.ids.keys import Bytes, Keys, RowNumbers, Rows, Run, Words, bounds, encoded_words
@@ -149,7 +149,7 @@ class Vocabulary(WordRun, Keys):
             self.text, _as_bytes(self.ends), _as_bytes(order), self.ends.itemsize, *run, rows
         )
 
-    @cached_property
+    @LazyProperty
     def _index(self) -> _core.WordIndex:
         """A hash table of all words. Together with unpacked text it takes about 30 bytes a word."""
         self._check_ends()
@@ -206,7 +206,7 @@ class Vocabulary(WordRun, Keys):
         )
         return order[start:stop]
 
-    @cached_property
+    @LazyProperty
     def _checked_order(self) -> NDArray[Any]:
         """The order. All arrays are checked before the first look-up: a file may be damaged."""
         self._check_ends()

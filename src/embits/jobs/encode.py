@@ -375,7 +375,8 @@ def _chosen_coder(
     if coder is None:
         return new_coder(DEFAULT_METHOD if method is None else method, n_bits, params)
     if not isinstance(coder, Coder):
-        raise InputError(f"coder is {coder!r}, expected a coder such as embits.ITQ(n_bits=64)")
+        hint = "a coder such as embits.ITQ(n_bits=64); method= takes the name of a method"
+        raise InputError(f"coder is {coder!r}, expected {hint}")
     given = {"n_bits": n_bits, "method": method, **params}
     if names := [name for name, value in given.items() if value is not None]:
         raise InputError(f"coder is given, so {', '.join(names)} would be ignored: leave it out")

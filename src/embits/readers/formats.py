@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.errors import InputError
 from embits.readers import source as magic
 from embits.readers.arrays import is_safetensors, open_npy, open_npz, open_safetensors
@@ -29,7 +29,7 @@ class Head:
         with source.path.open("rb") as file:
             self.raw = self._checked(file.read(_HEAD_BYTES))
 
-    @cached_property
+    @LazyProperty
     def text(self) -> bytes:
         """Those of the content of a .gz, .xz or .zip; without a byte-order mark."""
         with Stream(self.source) as stream:

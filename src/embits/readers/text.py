@@ -116,7 +116,8 @@ def find_layout(source: Source, head: bytes) -> Layout:
         if dims > 0 and dims in (counts[0], _mode(counts)):
             return Layout(dims, n_rows, len(lines[0]) + 1)
         if counts[0] != 1:
-            raise source.read_error(f"{counts[0]} numbers", f"{dims} as the header says", "line 2")
+            expected = f"{dims} as the header in line 1 says"
+            raise source.read_error(f"{counts[0]} numbers", expected, "line 2")
     if first := split[0]:
         counts.insert(0, len(first) - 1)
     if first and all(map(_is_comma_separated, filter(None, split[:2]))):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.arrays import blocks, packed_width, unpack
 from embits.checks import wanted_threads, whole
 from embits.errors import FormatError, InputError
@@ -68,14 +68,14 @@ class Centers:
     def __len__(self) -> int:
         return len(self.packed)
 
-    @cached_property
+    @LazyProperty
     def native(self) -> _core.CellCenters:
         """The centers as the native search reads them."""
         numbers = np.empty((len(self), 2 * self.packed.shape[1]), np.int8)
         numbers[:, ::2], numbers[:, 1::2] = self.packed >> 4, self.packed & 15
         return _core.CellCenters(np.ascontiguousarray(numbers[:, : self.n_bits]) - np.int8(8))
 
-    @cached_property
+    @LazyProperty
     def digest(self) -> bytes:
         """The same for the same centers."""
         return hashlib.sha256(self.packed.tobytes()).digest()
@@ -101,7 +101,7 @@ class Cells:
     def __len__(self) -> int:
         return len(self.centers)
 
-    @cached_property
+    @LazyProperty
     def places(self) -> NDArray[np.uint32]:
         """Where the code of each row is stored."""
         n = len(self.order)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.arrays import packed_width, to_numpy
 from embits.errors import ROWS_BY_NAME, InputError, UnknownWordError
 
@@ -58,14 +58,14 @@ class Selection:
             raise InputError(f"{found} shape ({packed_width(n)},) for {n:,} rows")
         return Selection(n, mask=_packed(np.unpackbits(bits, count=n).view(bool)))
 
-    @cached_property
+    @LazyProperty
     def rows(self) -> NDArray[np.int64]:
         """Row numbers, ascending, int64 of shape (len(selection),)."""
         rows = np.empty(len(self) + 1, np.int64)  # the core writes one more
         _core.mask_rows(self.mask, rows)
         return rows[:-1]
 
-    @cached_property
+    @LazyProperty
     def mask(self) -> NDArray[np.uint64]:
         """A bit for each row, the lowest bit of a 64-bit word first."""
         if not self._is_sparse:
@@ -309,9 +309,7 @@ def mask_filter(given: Selection | list[Selection]) -> _core.Filter:
 
 
 def are_few(selection: Selection, n_queries: float, width: int, read: float = 1) -> bool:
-    """Whether to scan copies of the codes that pass, made once for all queries, or a share `read`
-    of all codes.
-    """
+    """Whether to scan copies of the codes that pass, made once, or a share `read` of all codes."""
     copy = _COPY_COST + _ACCESS_BYTES / max(width, 1)
     return len(selection) * (n_queries + copy) < read * selection.n * n_queries
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from embits import _core
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.checks import packed_codes
 from embits.search.cells import Cells, Centers
 from embits.search.filters import Filters, Selection, parse_filters, select
@@ -35,7 +35,7 @@ class LiveRows:
     def __len__(self) -> int:
         return self.n_stored - len(self.removed)
 
-    @cached_property
+    @LazyProperty
     def _live_before(self) -> NDArray[np.int64]:
         return self.removed - np.arange(len(self.removed))
 
@@ -104,7 +104,7 @@ class CodePieces:
         pieces.native = pieces.arrays[0]
         return pieces
 
-    @cached_property
+    @LazyProperty
     def starts(self) -> NDArray[np.int64]:
         """The first stored row of each piece, and the number of all."""
         return np.cumsum([0, *map(len, self.arrays)])
@@ -146,7 +146,7 @@ class CodePieces:
             parts.append(np.delete(in_rows, removed, axis=0) if len(removed) else in_rows)
         return np.concatenate(parts).astype(dtype or np.uint8, copy=False)
 
-    @cached_property
+    @LazyProperty
     def native(self) -> NDArray[np.uint8] | _core.CodePieces:
         """The codes as the native searches read them, with removed rows."""
         arrays = [np.ascontiguousarray(array) for array in self.arrays]
@@ -161,7 +161,7 @@ class CodePieces:
         """Whether this is one array in row order, without removed rows."""
         return len(self.arrays) == 1 and self.cells[0] is None and not len(self.rows.removed)
 
-    @cached_property
+    @LazyProperty
     def centers(self) -> Centers | None:
         """The centers of the cells of the largest piece that has some. Others are read whole."""
         sizes = [0 if cells is None else len(cells.order) for cells in self.cells]
@@ -234,11 +234,11 @@ class CodePieces:
             return [self._stored(each) for each in filters]
         return self._stored(filters)
 
-    @cached_property
+    @LazyProperty
     def _left(self) -> Selection:
         return select(self.rows.n_stored, exclude=self.rows.removed)
 
-    @cached_property
+    @LazyProperty
     def _known(self) -> WeakKeyDictionary[Selection, Selection]:
         """Selections that were searched with, as selections of the stored rows."""
         return WeakKeyDictionary()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.errors import InputError
 
 NO_ROW = -1  # where a query with its own filter has fewer rows than others of the batch
@@ -34,7 +34,7 @@ class Found:
     rows_read: int | None = None
     """Rows that were scored for all queries together."""
 
-    @cached_property
+    @LazyProperty
     def ids(self) -> NDArray[Any]:
         """The ids of `rows` as `str` objects, in the same shape; "" for row -1.
 

@@ -73,8 +73,7 @@ def kept_encoder(folder: Path) -> Encoder:
     try:
         name = json.loads((folder / MODEL).read_bytes())["sentence-transformers"]
     except FileNotFoundError:
-        hint = f"{ENCODER}, which `embits index` writes"
-        raise InputError(f"{folder} has no text encoder: there is no {hint}") from None
+        raise InputError(f"{folder} has no text encoder: `embits index` writes {ENCODER}") from None
     except (ValueError, KeyError, TypeError):
         raise ReadError(f"{folder / MODEL}: damaged: restore it from a copy") from None
     return sentence_transformer(name)

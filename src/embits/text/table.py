@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.arrays import blocks, unit_rows, unpack
 from embits.checks import is_usual, whole
 from embits.coders.neural.coder import NET
@@ -81,7 +81,7 @@ class Table:
     def dims(self) -> int:
         return len(self.offset)
 
-    @cached_property
+    @LazyProperty
     def matrix(self) -> Floats:
         """The decoder as float32, (n_bits, dims)."""
         matrix: Floats = self.decoder * self.units
@@ -97,7 +97,7 @@ class Table:
         vectors: Floats = decoded * self.scales[rows].floats[:, None]
         return vectors
 
-    @cached_property
+    @LazyProperty
     def _decoded(self) -> Floats:
         """All vectors, (n, dims)."""
         return self.rows(slice(None))

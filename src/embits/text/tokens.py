@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.errors import FormatError, InputError, MissingExtraError, first_line
 from embits.ids.keys import Keys
 from embits.ids.subwords import Subwords
@@ -46,7 +46,7 @@ class TokenizerTokens:
     def __init__(self, packed: bytes, n: int, unknown: int | None) -> None:
         self.packed, self.n, self.unknown = packed, n, unknown
 
-    @cached_property
+    @LazyProperty
     def _tokenizer(self) -> Any:
         try:
             tokenizers = import_module("tokenizers")
@@ -92,7 +92,7 @@ class WordTokens:
         self.words, self.subwords = words, subwords
         self._rows: dict[str, int] = {}
 
-    @cached_property
+    @LazyProperty
     def _longest(self) -> int:
         """Words of the longest phrase in the vocabulary, such as new_york."""
         counts = (word.count("_") for word in self.words if "_" in word.strip("_"))

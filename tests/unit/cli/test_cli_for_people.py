@@ -176,7 +176,7 @@ def test_the_demo_shows_sizes_neighbors_analogies_speed_and_answers(tmp_path):
 @pytest.mark.parametrize(
     ("words", "matrix", "says"),
     [
-        (["a"], np.zeros(3), r"1 dimension\(s\), expected"),
+        (["a"], np.zeros(3), r"1 dimension\(s\), expected 2"),
         (["a"], np.array([["x"]]), "expected numbers"),
         (["a", "b"], np.zeros((3, 2)), "2 words for 3 rows"),
     ],

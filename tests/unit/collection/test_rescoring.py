@@ -62,7 +62,7 @@ def test_another_matrix_is_refused_after_many_searches_with_the_right_one(collec
     with pytest.raises(embits.InputError, match="floats are not the vectors of the codes: "):
         collection.search(ROWS[50:53], 5, floats=right[::-1])
     collection.remove(["doc-9"])
-    with pytest.raises(embits.InputError, match="floats of"):
+    with pytest.raises(embits.InputError, match="floats of shape"):
         collection.search(ROWS[50:53], 5, floats=right)
     with pytest.raises(embits.InputError, match="floats are not the vectors of the codes: "):
         collection.search(ROWS[50:53], 5, floats=right[:-1])

@@ -32,7 +32,7 @@ class TestRefused:
 
     def test_header_dims_that_the_rows_do_not_have(self, write: Write) -> None:
         assert refusal(write("2 4\na 1 2 3\nb 1 2 3\n")) == (
-            ", line 2: found 3 numbers, expected 4 as the header says"
+            ", line 2: found 3 numbers, expected 4 as the header in line 1 says"
         )
 
     def test_a_header_without_rows(self, write: Write) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits import _core
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.coders.backend import product
 from embits.coders.near_lossless.bit_search import Decoder
 from embits.errors import FormatError
@@ -56,14 +56,14 @@ class Net:
     def __reduce__(self) -> tuple[type[Net], tuple[NDArray[Any], ...]]:
         return Net, tuple(getattr(self, field.name) for field in fields(self))
 
-    @cached_property
+    @LazyProperty
     def squares(self) -> Floats:
         """What a flipped bit adds to |y|², by its own weights: (bits,)."""
         halves = self.M[:, : self.A.shape[1]].astype(np.float64) * self.c[:, None] * (TOP / 2)
         squares: Floats = (halves * halves).sum(axis=0).astype(np.float32)
         return squares
 
-    @cached_property
+    @LazyProperty
     def _native(self) -> _core.Net:
         hidden, bits = self.A.shape
         rows = -(-hidden // LANE) * LANE

@@ -20,7 +20,7 @@ import ray
 from numpy.typing import NDArray
 
 from embits import search as one_machine
-from embits._lazy import cached_property
+from embits._lazy import LazyProperty
 from embits.arrays import Progress, to_numpy
 from embits.checks import wanted_distance, wanted_results, wanted_rows
 from embits.coders import Coder
@@ -179,12 +179,12 @@ class OpenSpan:
         self.first, self._skipped = span.first, int(starts[first])  # rows before it, and its pieces
         self._rows = slice(span.first - self._skipped, span.stop - self._skipped)
 
-    @cached_property
+    @LazyProperty
     def codes(self) -> NDArray[np.uint8]:
         """Packed codes; a copy if rows are removed or the span is of several pieces."""
         return self._all.codes[self._rows]
 
-    @cached_property
+    @LazyProperty
     def lengths(self) -> Lengths:
         lengths: Lengths | None = self._all.columns.get(LENGTHS)
         if lengths is None:
