@@ -41,13 +41,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--bits", default="64,256,1024")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--device", default="cpu", help="where nets are trained")
     parser.add_argument("--json", type=Path, help="append every run here, a line each")
     options = parser.parse_args()
     X = sentences()
     for n_bits in map(int, options.bits.split(",")):
         runs: dict[str, list[dict[str, float]]] = {}
         for seed in range(options.seeds):
-            for name, scores in ablations(X, n_bits, seed):
+            for name, scores in ablations(X, n_bits, seed, options.device):
                 runs.setdefault(name, []).append(scores)
                 if options.json:
                     line = {"part": name, "bits": n_bits, "seed": seed, **scores}
@@ -59,13 +60,15 @@ def main() -> None:
             print(f"{n_bits} bits  {name:16} U {U:.3f}  hamming {hamming:.3f}", flush=True)
 
 
-def ablations(X: np.ndarray, n_bits: int, seed: int) -> Iterator[tuple[str, dict[str, float]]]:
+def ablations(
+    X: np.ndarray, n_bits: int, seed: int, device: str
+) -> Iterator[tuple[str, dict[str, float]]]:
     half = X[: len(X) // 2]
 
     def fitted(kind: type[embits.NearLossless], **effort: object) -> embits.NearLossless:
         of = {"default": DEFAULT._replace(**effort)}
         with patch.object(neural, "EFFORTS", of):
-            return kind(n_bits, random_state=seed).fit(half)
+            return kind(n_bits, random_state=seed, device=device).fit(half)
 
     with patch.object(bit_search, "MIN_ROWS", len(X)):
         yield "thresholds", scores(X, fitted(embits.NearLossless))
@@ -80,7 +83,7 @@ def ablations(X: np.ndarray, n_bits: int, seed: int) -> Iterator[tuple[str, dict
 
 def scores(X: np.ndarray, coder: embits.NearLossless, **asked: int) -> dict[str, float]:
     half, queries = len(X) // 2, np.arange(len(X) // 2, len(X) // 2 + QUERIES)
-    bits = embits.BinaryVectors(None, coder.encode(X), coder)
+    bits = embits.BinaryVectors(None, coder.encode(X, device=coder.device), coder)
     unseen = bits.subset(np.arange(len(X)) >= half)
     by_float = unseen.search(X[queries], 11, metric="asymmetric", **asked).rows + half
     by_code = bits.search(bits.codes[queries], 11).rows

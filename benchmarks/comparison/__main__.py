@@ -12,7 +12,8 @@ nDCG@10 of 300 claims among 5,183 abstracts (fitted on the abstracts) to one set
 are in processor time.
 
 `measure` writes a file for each method into the folder PARTS; --seed measures the coders of embits
-with another seed, and the tables have the mean of all seeds. Processes started with the same
+with another seed, and the tables have the mean of all seeds; --device cuda fits and encodes with
+them on a GPU, where processor time says nothing and is left out. Processes started with the same
 folder share the methods. Run the same command again to resume, after deleting the empty files of
 a stopped run. `time` adds the time of a query to the files of one set: single queries on one
 thread, methods in turns, medians. It fits on 1,000 rows, because the time of a query does not
@@ -75,6 +76,7 @@ def main() -> None:
         verb.add_argument("--scifact", default="", metavar="NAME=FOLDER")
         verb.add_argument("--methods", default="", help="a regular expression")
         verb.add_argument("--seed", type=int, default=0, help="of the coders of embits")
+        verb.add_argument("--device", default="cpu", help="of the coders of embits")
     measurer.set_defaults(work=measure_all)
     timer.set_defaults(work=time_all)
     merger.add_argument("parts", type=Path)
@@ -89,9 +91,9 @@ def measure_all(arguments: argparse.Namespace) -> None:
     for job in jobs(arguments):
         if claim(job.part):
             name, (n, dims) = job.part.name.partition(".")[0], job.rows.X.shape
-            result = {"set": name, "vectors": n, "dims": dims, "about": about()}
+            result = {"set": name, "vectors": n, "dims": dims, "about": about(arguments.device)}
             result |= {"seed": arguments.seed, "input": checksum(job.rows.X)}
-            result["rows"] = measure(job)
+            result["rows"] = measure(job, timed=arguments.device == "cpu")
             job.part.write_text(json.dumps(result))
             print(name, result["rows"], flush=True)
 
@@ -114,7 +116,7 @@ def time_all(arguments: argparse.Namespace) -> None:
             if row["method"].endswith(", cosine"):
                 continue
             row["query_ms"] = next(times)
-        result["timed"] = f"{about()[0]}; methods in turns"
+        result["timed"] = f"{about('cpu')[0]}; methods in turns"
         job.part.write_text(json.dumps(result))
 
 
@@ -126,7 +128,7 @@ def jobs(arguments: argparse.Namespace) -> list[Job]:
         rows = Unseen(matrix(Path(path)))
         of, _, folder = arguments.scifact.partition("=")
         scifact = Scifact(Path(folder)) if of == name else None
-        for place, (method, make) in enumerate(makers(rows.X.shape[1], arguments.seed)):
+        for place, (method, make) in enumerate(makers(rows.X.shape[1], arguments)):
             if re.search(arguments.methods, method):
                 seed = f".{arguments.seed}" if arguments.seed else ""
                 part = arguments.parts / f"{name}.{method.replace(' ', '-')}{seed}.json"
@@ -149,7 +151,7 @@ def claim(part: Path) -> bool:
     return True
 
 
-def measure(job: Job) -> list[dict[str, Any]]:
+def measure(job: Job, timed: bool) -> list[dict[str, Any]]:
     fitted = job.make(job.rows.sample, job.rows.X)
     graded = job.make(job.scifact.corpus, job.scifact.corpus).ways if job.scifact else {}
     measured = []
@@ -159,23 +161,24 @@ def measure(job: Job) -> list[dict[str, Any]]:
             "bytes": round(fitted.n_bytes, 1),
             "shared_bytes": fitted.shared,
             **job.rows.recalls(fitted, way),
-            "fit_s": round(fitted.fit_s, 2),
-            "encode_us": round(fitted.encode_us, 2),
         }
+        if timed:
+            row |= {"fit_s": round(fitted.fit_s, 2), "encode_us": round(fitted.encode_us, 2)}
         if job.scifact:
             row["ndcg_at_10"] = job.scifact.ndcg(graded[way])
         measured.append(row)
     return measured
 
 
-def makers(dims: int, seed: int) -> Iterator[tuple[str, Maker]]:
+def makers(dims: int, arguments: argparse.Namespace) -> Iterator[tuple[str, Maker]]:
     """All contenders by name, the slowest fits first."""
     for kind in ("LSQ", "RQ"):
         for size in reversed(SIZES):
             yield f"FAISS {kind} {size}", faiss_maker(f"{kind}{size}x8_Nnone")  # needs no norms
     for name in reversed(CODERS):
         for size in reversed(SIZES):
-            yield f"{name} {8 * size}", embits_maker(name, 8 * size, seed)
+            make = embits_maker(name, 8 * size, arguments.seed, arguments.device)
+            yield f"{name} {8 * size}", make
     yield from product_quantizers(dims)
     yield "sign, centered", sign_maker()
     for n_bits in (1, 2, 4):

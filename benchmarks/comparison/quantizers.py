@@ -20,15 +20,15 @@ CODERS: dict[str, dict[str, Any]] = {
 }
 
 
-def embits_maker(name: str, n_bits: int, seed: int) -> Maker:
+def embits_maker(name: str, n_bits: int, seed: int, device: str) -> Maker:
     """One of CODERS. `among` searches the unseen rows alone: a second look has a shortlist."""
 
     def make(sample: Floats, X: Floats) -> Fitted:
         clock = Clock()
         of = getattr(embits, name.split()[0])
-        coder = of(n_bits, random_state=seed, **CODERS[name]).fit(sample)
+        coder = of(n_bits, random_state=seed, device=device, **CODERS[name]).fit(sample)
         fit_s = clock.lap()
-        codes = coder.encode(X)
+        codes = coder.encode(X, device=device)
         encode_us = 1e6 * clock.lap() / len(X)
         bits = embits.BinaryVectors(None, codes, coder)
 

@@ -39,14 +39,20 @@ COLUMNS = [  # key, heading, format
 ]
 
 
-def about() -> list[str]:
+def about(device: str) -> list[str]:
     """The machine, and the versions of the packages."""
     found = provenance()
     versions = [f"{name} {number}" for name, number in found["packages"].items()]
     return [
-        found["processor"],
+        found["processor"] if device == "cpu" else gpu_name(device),
         f"embits {found['embits']} ({found['commit']}), {', '.join(versions)}",
     ]
+
+
+def gpu_name(device: str) -> str:
+    import torch
+
+    return f"{torch.cuda.get_device_name(device)}, PyTorch {torch.__version__}"
 
 
 def has_results(part: Path) -> bool:
