@@ -2,6 +2,7 @@
 
     python benchmarks/recall_time.py words FOLDER --vectors glove-6b.npy --build
     python benchmarks/recall_time.py words FOLDER --write
+    python benchmarks/recall_time.py sentences FOLDER --vectors mpnet.npy --build
     python benchmarks/recall_time.py mixed FOLDER --rows 1000000 --build
     python benchmarks/recall_time.py mixed FOLDER --rows 1000000 --write
 
@@ -38,6 +39,11 @@ RESULTS = Path(__file__).parent / "results/cells.json"
 PROBES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 WIDTHS = (10, 16, 25, 40, 64, 100, 160, 250, 400, 800)  # of a walk through a graph
 LISTS = (20, 40, 100, 200)  # rows that are ordered by their floats
+TITLES = {
+    "words": "words of GloVe 6B",
+    "sentences": "sentences by all-mpnet-base-v2",
+    "mixed": "mixes of sentence vectors",
+}
 RECALLS = (0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
 
 
@@ -77,9 +83,9 @@ class Data:
         np.save(self.path("truth.npy"), best)
 
 
-def words(folder: Path, vectors: Path | None, seed: int) -> Data:
-    """Words, of which a thousand are queries and not among the rows."""
-    data = Data(folder, f"words-{seed}")
+def held_out(what: str, folder: Path, vectors: Path | None, seed: int) -> Data:
+    """The rows of a file, but for a thousand that are queries."""
+    data = Data(folder, f"{what}-{seed}")
     if vectors is not None and not data.path("floats.npy").exists():
         X = np.load(vectors).astype(np.float32)
         X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-30)
@@ -390,20 +396,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("words", "mixed"))
+    parser.add_argument("what", choices=TITLES)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--vectors", type=Path, help="a matrix of words")
+    parser.add_argument("--vectors", type=Path, help="a matrix of words or sentences")
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of mixes")
-    parser.add_argument("--seed", type=int, default=0, help="of the words that are queries")
+    parser.add_argument("--seed", type=int, default=0, help="of the rows that are queries")
     parser.add_argument("--only", action="append", choices=RIVALS, help="this index, and others")
     parser.add_argument("--build", action="store_true")
     parser.add_argument("--write", action="store_true", help="store the result")
     asked = parser.parse_args()
-    if asked.what == "words":
-        data = words(asked.folder, asked.vectors if asked.build else None, asked.seed)
-    else:
+    if asked.what == "mixed":
         data = mixed(asked.folder, asked.data, asked.rows)
+    else:
+        vectors = asked.vectors if asked.build else None
+        data = held_out(asked.what, asked.folder, vectors, asked.seed)
     names = asked.only or list(RIVALS)
     if asked.build:
         build(data, names)
@@ -412,13 +419,11 @@ def main() -> None:
     if not asked.write:
         return
     n, dims = data.rows.shape
-    what = "words of GloVe 6B" if asked.what == "words" else "mixes of sentence vectors"
-    seeds = [asked.seed] if asked.what == "words" else [0]
     inputs = {"rows": data.path("floats.npy").resolve(), "queries": data.queries}
     stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     entry = stored.setdefault(data.name, {"curves": []})
-    entry["title"] = f"{n:,} {what}, {dims} floats"
-    entry["about"] = provenance(seeds, **inputs)
+    entry["title"] = f"{n:,} {TITLES[asked.what]}, {dims} floats"
+    entry["about"] = provenance([asked.seed], **inputs)
     curves = {each["name"]: each for each in entry["curves"]}
     curves |= {each["name"]: each for each in measurements if each is not None}
     entry["curves"] = [curves[name] for name in RIVALS if name in curves]

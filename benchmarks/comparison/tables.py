@@ -34,7 +34,7 @@ COLUMNS = [  # key, heading, format
     ("ndcg_at_10", "nDCG@10", ".3f"),
     ("fit_s", "fit, s", ",.1f"),
     ("encode_us", "encoding, µs a row", ",.1f"),
-    ("shared_bytes", "codebook, bytes", ",d"),
+    ("shared_bytes", "codebook, bytes", ",.0f"),
     ("query_ms", "ms a query", ".2g"),
 ]
 

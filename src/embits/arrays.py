@@ -137,20 +137,12 @@ def torch_device(device: Any, purpose: str) -> tuple[Any, Any]:
 
 
 def packed_width(n_bits: int) -> int:
-    """Bytes of a packed code of `n_bits` bits.
-
-    >>> packed_width(8), packed_width(9)
-    (1, 2)
-    """
+    """Bytes of a packed code of `n_bits` bits."""
     return -(-n_bits // 8)
 
 
 def padding_mask(n_bits: int) -> int:
-    """The bits of a code's last byte that lie past its `n_bits`, as a number from 0 to 127.
-
-    >>> f"{padding_mask(5):08b}", padding_mask(16)
-    ('00000111', 0)
-    """
+    """The bits of a code's last byte that lie past its `n_bits`, as a number from 0 to 127."""
     return (1 << (-n_bits % 8)) - 1
 
 
@@ -167,11 +159,7 @@ def check_padding(codes: NDArray[np.uint8], n_bits: int) -> None:
 
 
 def invert(codes: NDArray[np.uint8], n_bits: int) -> NDArray[np.uint8]:
-    """Packed codes with each of their `n_bits` inverted; padding bits stay zero.
-
-    >>> invert(np.array([0b1100_0000], np.uint8), 4).tolist() == [0b0011_0000]
-    True
-    """
+    """Packed codes with each of their `n_bits` inverted; padding bits stay zero."""
     inverted = ~codes
     inverted[..., -1] &= 0xFF ^ padding_mask(n_bits)
     return inverted

@@ -757,7 +757,8 @@ class BinaryVectors(WordMethods, Pretrained):
         Args:
             without: "coder": no encoding, decoding, float queries and metric="decoded".
                 "subwords": no codes of unknown words. "lengths": no inner products. "columns": no
-                other values. "order": the rows are sorted by their words, and get other numbers.
+                other values. "floats": no vectors that a collection keeps. "order": the rows are
+                sorted by their words, and get other numbers.
             half_decoder: Keep the decoder in 16 bits.
 
         Raises:

@@ -25,11 +25,7 @@ MAX_RESULTS = 100_000_000
 
 
 def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
-    """A whole number from `least` to `most`.
-
-    >>> whole("k", np.int64(3)), whole("threads", 2, least=1, most=8)
-    (3, 2)
-    """
+    """A whole number from `least` to `most`."""
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_whole or value < least or (most is not None and value > most):
         bounds = f"of {least:,} or more" if most is None else f"from {least:,} to {most:,}"
@@ -38,11 +34,7 @@ def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int
 
 
 def number(name: str, value: Any, least: float = -math.inf, most: float = math.inf) -> float:
-    """A number from `least` to `most`.
-
-    >>> number("similarity", 1, least=-1, most=1)
-    1.0
-    """
+    """A number from `least` to `most`."""
     is_number = isinstance(value, int | float | np.integer | np.floating)
     if not is_number or isinstance(value, bool) or math.isnan(value):
         raise InputError(f"{name} is {shortened(value)}, expected a number")
@@ -53,11 +45,7 @@ def number(name: str, value: Any, least: float = -math.inf, most: float = math.i
 
 
 def choice(name: str, value: Any, options: Iterable[str]) -> str:
-    """One of several names.
-
-    >>> choice("metric", "hamming", ["hamming", "decoded"])
-    'hamming'
-    """
+    """One of several names."""
     known = list(options)
     if not isinstance(value, str) or value not in known:
         *first, last = map(repr, known)

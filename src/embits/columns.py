@@ -234,6 +234,8 @@ def _value(condition: Condition, value: Any, kind: str) -> Any:
     try:
         value = value.as_py() if isinstance(value, pa.Scalar) else value
         value = value.item() if isinstance(value, np.generic) else value
+        if value != value:  # NaN, which is above and below nothing
+            raise ValueError
         if kind in _NUMBERS and type(value) in (int, float):
             is_whole = kind == "int" and value % 1 == 0 and abs(value) < 2**63
             return pa.scalar(int(value) if is_whole else float(value))
@@ -250,15 +252,19 @@ def _value(condition: Condition, value: Any, kind: str) -> Any:
     raise InputError(f"where: {what}, found {shortened(value)}, of type {type(value).__name__}")
 
 
+def _is_missing(value: Any) -> bool:
+    return value is None or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
+
+
 def _flags(column: Any, kind: str, condition: Condition) -> NDArray[np.bool_]:
     """Whether each value of an Arrow array fulfils a condition; missing values only `= None`."""
     pc = arrow().compute
     op, value = condition.op, condition.value
-    if op in ("=", "!=") and value is None:
+    if op in ("=", "!=") and _is_missing(value):
         valid = _bools(column.is_valid())
         return valid if op == "!=" else ~valid
-    if op == "in" and any(each is None for each in value):
-        rest = condition._replace(value=[each for each in value if each is not None])
+    if op == "in" and any(map(_is_missing, value)):
+        rest = condition._replace(value=[each for each in value if not _is_missing(each)])
         return _flags(column, kind, rest) | ~_bools(column.is_valid())
     if kind == "null":
         return np.zeros(len(column), bool)

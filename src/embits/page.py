@@ -22,6 +22,7 @@ from embits.collection import load
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_folder
+from embits.rows import FLOATS
 from embits.text.answers import ENCODER, least_score
 from embits.text.encoder import TextEncoder
 
@@ -74,7 +75,7 @@ def write_page(
         source = file
         if file.is_dir():  # the codes are saved as one file
             source = Path(temporary, "vectors.safetensors")
-            bits.slim(["columns"]).save(source)  # those of a page are in texts.json
+            bits.slim(["columns", FLOATS]).save(source)  # those of a page are in texts.json
         parts = {"file": source} | _parts_of_texts(bits, file, Path(temporary))
         size = sum(path.stat().st_size for path in parts.values())
         if size > MAX_BYTES:

@@ -33,6 +33,7 @@ PARTS = {
     "subwords": "codes of unknown words",
     "lengths": "inner products, and decoded vectors of their true length",
     "columns": "their values, and filters on them",
+    "floats": "rescoring by the vectors that a collection keeps",
     "order": "row numbers as before, and completion with frequent words first, because rows are "
     "sorted by their ids",
 }

@@ -252,7 +252,10 @@ def add(
         opened_or_undone(collection, coder, n_bits=bits, keep=keep, timeout=timeout) as opened,
         steps_progress(title, quiet=as_json) as progress,
     ):
-        before = len(opened)
+        before, emptied = len(opened), sorted({*opened.manifest.columns} - {*(columns or ())})
+        if update and columns and emptied:
+            names = ", ".join(emptied)
+            raise click.UsageError(f"--columns would empty {names} of updated rows: name all")
         n = encode_to_collection(opened, vectors, progress=progress, **reading)
     added = len(opened) - before if update else n
     done = {"updated": n - added, "added": added} if update else {"added": n}

@@ -102,6 +102,11 @@ def _possible_tasks(
     return tasks, DataFolder.at(data) if reading else None
 
 
+def _timed(file: Path | None, reading: dict[str, Any]) -> Path | None:
+    """The file whose loading is timed: none if options say what of it to read."""
+    return file if {*reading.values()} <= {None, "utf-8", "raise"} else None
+
+
 def _check_scored(entries: Sequence[Entry], notes: Sequence[str]) -> None:
     """Refuse results without any score, for the reasons in `notes`."""
     values = (score.of(entry) for entry in entries for score in all_scores([entry]))
@@ -187,8 +192,8 @@ def evaluate(
     current = "raw"
     with status_line(quiet=as_json) as status:
         evaluator = Evaluator(
-            folder, floats, tasks, raw_file, lambda step: status(f"{current}: {step}"), fit_rows,
-            n_resamples=bootstrap,
+            folder, floats, tasks, _timed(raw_file, reading),
+            lambda step: status(f"{current}: {step}"), fit_rows, n_resamples=bootstrap,
         )  # fmt: skip
         entries = [] if floats is None else [evaluator.evaluate_raw()]
         for file, bits in opened.items():
@@ -291,7 +296,7 @@ def compare(
             status(text)
 
         comparison = Comparison(
-            floats, report, folder, bits, methods, tasks, seeds, vectors, told,
+            floats, report, folder, bits, methods, tasks, seeds, _timed(vectors, reading), told,
             fit_rows=fit_rows, n_resamples=bootstrap, params=params,
         )  # fmt: skip
         try:

@@ -199,8 +199,12 @@ def parse_conditions(texts: Iterable[str], kinds: Mapping[str, str]) -> list[Con
             raise click.UsageError(f"the condition {text!r} has no operator, {expected}")
         name, op, value = match[1], match[2].replace("==", "="), match[3]
         if re.search(r"\b(and|or)\b.*(=|<|>|\bin\b)", re.sub(_QUOTES, "", value)):
-            hint = "give --where once for each, or put the value in quotes"
+            hint = "give --where once for each that must hold, or quote the value; one of several"
+            hint += " values is 'label in news, sport'"
             raise click.UsageError(f"{text!r} looks like several conditions: {hint}")
+        if op != "in" and value[:1] in ("'", '"') and not re.fullmatch(_QUOTES, value):
+            hint = "put it into the other quotes, as in 'label = 'say \"hi\"''"
+            raise click.UsageError(f"{text!r}: the value has quotes within or an open one: {hint}")
         listed = value[1:-1] if value[:1] + value[-1:] in ("()", "[]") else value
         values = _ITEM.findall(listed) if op == "in" else [value]
         if op == "in" and not re.fullmatch(f"(?:{_ITEM.pattern})+", listed):

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import numpy as np
@@ -68,6 +68,7 @@ _BATCH = 1024  # queries that are searched for at once
     "--floats", help="Rescore by the original vectors in FILE, matched by id or in row order."
 )
 @options.file_option("--words", "words_file", help="Names of the queries of a matrix, by line.")
+@click.option("--no-ids", is_flag=True, help="Number the queries; take no names from their file.")
 @click.option("--tsv", is_flag=True, help="Print lines of query, id and value.")
 @options.output_option(
     options.OUTPUT_ADDRESS, help="With --ray: Parquet file to write.", required=False
@@ -80,6 +81,7 @@ def search(
     metric: MetricName,
     floats: Path | None,
     words_file: Path | None,
+    no_ids: bool,
     tsv: bool,
     output: Path | None,
     force: bool,
@@ -124,7 +126,7 @@ def search(
     how |= {"metric": metric, **options.parsed(bits, filters)}
     if floats is not None:
         how["floats"] = _read_originals(bits, floats)
-    names, vectors = _read_queries(bits, queries, words_file)
+    names, vectors = _read_queries(bits, queries, words_file, False if no_ids else None)
     if vectors.dtype == np.uint8 and (floats or METRICS[metric].needs == "floats"):
         option = "--floats" if floats else f"--metric {metric}"
         raise InputError(f"{queries}: found ids; {option} needs float vectors")
@@ -142,10 +144,10 @@ def search(
 
 
 def _read_queries(
-    bits: BinaryVectors, path: Path, words_file: Path | None
+    bits: BinaryVectors, path: Path, words_file: Path | None, from_file: Literal[False] | None
 ) -> tuple[Sequence[str], NDArray[Any]]:
     """The names of the queries, and their vectors; of ids, the codes."""
-    source = new_source(path, words=words_file)
+    source = new_source(path, words=words_file, ids=from_file)
     source.check_regular()
     with source.path.open("rb") as file:
         first = file.readline(1 << 16).decode(errors="replace").rstrip("\r\n")

@@ -56,11 +56,7 @@ class Backend:
 
 
 def backend(device: str, purpose: str = "training") -> Backend:
-    """The backend of `device`: "cpu", or a PyTorch device such as "cuda" or "cuda:1".
-
-    >>> backend("cpu").xp.__name__
-    'numpy'
-    """
+    """The backend of `device`: "cpu", or a PyTorch device such as "cuda" or "cuda:1"."""
     if device == "cpu":
         return Backend(np)
     _, place = torch_device(device, purpose)
@@ -74,9 +70,6 @@ def product(a: Any, b: Any) -> Any:
     """`a @ b` for matrices; of NumPy's float32 each element is summed in one order.
 
     A matrix library's order depends on threads and processor: last digits, then bits, would differ.
-
-    >>> product(np.ones((2, 3), np.float32), np.ones((3, 1), np.float32)).tolist()
-    [[3.0], [3.0]]
     """
     if not (isinstance(a, np.ndarray) and a.dtype == b.dtype == np.float32):
         return a @ b

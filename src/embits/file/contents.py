@@ -89,9 +89,8 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
             continue
         is_array = isinstance(column, np.ndarray) and column.ndim == 1
         if not is_array or not store.is_stored(column.dtype):
-            kind = f"the column {name!r} is of {getattr(column, 'dtype', type(column).__name__)}"
             hint = 'leave columns out by bits.slim(without=["columns"])'
-            raise InputError(f"{kind}; files hold unsigned integers and floats: {hint}")
+            raise InputError(f"only collections hold the values of column {name!r}: {hint}")
         tensors[f"{COLUMN}{name}"] = column
     lacks = {"coder": coder.is_left_out, "subwords": rows.ids.lacks_subwords and subwords is None}
     left_out = tuple(name for name, is_lacking in lacks.items() if is_lacking)

@@ -252,12 +252,7 @@ class FixedIds(StoredWords):
 
 
 class NumberIds(FixedIds):
-    """Whole numbers below 2^64; one number in the file: the ids count up from it.
-
-    >>> ids = NumberIds({"word_numbers": np.array([5], np.uint32)}, 3)
-    >>> list(ids), ids.find("6"), ids.find("06")
-    (['5', '6', '7'], 1, None)
-    """
+    """Whole numbers below 2^64; one number in the file: the ids count up from it."""
 
     def __init__(self, tensors: Mapping[str, NDArray[Any]], n: int) -> None:
         super().__init__(tensors, n)
@@ -378,11 +373,7 @@ def packed_size(n: int, width: int) -> int:
 
 
 def pack_numbers(numbers: NDArray[Any], width: int) -> NDArray[np.uint8]:
-    """Pack numbers below 2^width.
-
-    >>> pack_numbers(np.array([1, 2, 3]), 4).tolist()
-    [33, 3]
-    """
+    """Pack numbers below 2^width."""
     shifts = np.arange(width, dtype=np.uint64)
     one = np.uint64(1)
     batches = [
@@ -395,11 +386,7 @@ def pack_numbers(numbers: NDArray[Any], width: int) -> NDArray[np.uint8]:
 def unpack_numbers(
     packed: NDArray[np.uint8], width: int, places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The numbers at some places of a packed array, which holds them.
-
-    >>> unpack_numbers(np.array([33, 3], np.uint8), 4, np.array([1, 2])).tolist()
-    [2, 3]
-    """
+    """The numbers at some places of a packed array, which holds them."""
     numbers = np.zeros(len(places), np.int64)
     for start in range(0, len(places) if width else 0, _NUMBERS_AT_ONCE):
         first = places[start : start + _NUMBERS_AT_ONCE] * width
@@ -416,11 +403,7 @@ def unpack_numbers(
 
 
 def code_lengths(counts: NDArray[Any]) -> NDArray[np.int64]:
-    """Bits of each symbol's code; 0 for a symbol that does not occur.
-
-    >>> code_lengths(np.array([5, 0, 1, 2])).tolist()
-    [1, 0, 2, 2]
-    """
+    """Bits of each symbol's code; 0 for a symbol that does not occur."""
     weights = counts.astype(np.int64)
     while True:
         leaves = ((weight, symbol, [symbol]) for symbol, weight in enumerate(weights.tolist()))

@@ -257,11 +257,6 @@ class PieceWords(LazyVocabulary):
 
     No index is built: an id is looked up in the pieces, and appears once in the rows that are left.
     If the ids are `numbered`, `names` returns int64.
-
-    >>> ids = PieceWords([Vocabulary.from_words(["a", "b"]), Vocabulary.from_words(["a"])],
-    ...                  removed=np.array([0]))
-    >>> list(ids), ids.find("a"), ids.find_many(["b", "c"]).tolist()
-    (['b', 'a'], 1, [0, -1])
     """
 
     def __init__(

@@ -91,7 +91,7 @@ def export_paper(
 @contextmanager
 def atomic_with_words(path: Path, bits: BinaryVectors, overwrite: bool) -> Iterator[BinaryIO]:
     """A file to write, and a `.words` file of the ids beside it, one per line, if there are any."""
-    ids, beside = ids_of(bits), path.with_suffix(".words")
+    ids, beside = ids_of(bits), path.parent / f"{path.stem}.words"
     for each in (path,) if ids is None else (path, beside):
         check_target(each, overwrite=overwrite)
     with atomic_write(path) as file:

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -25,7 +24,7 @@ from embits.errors import InputError, ReadError, ReadWarning
 from embits.file.overwrite import check_target, is_embits_file
 from embits.jobs import stream
 from embits.jobs.stream import Passes, StepProgress, Steps, open_large
-from embits.readers import holds_words, new_source, read_source
+from embits.readers import holds_words, new_source, open_blocks, read_source
 from embits.readers.gensim_models import KeyedVectors, from_keyed_vectors
 from embits.readers.parquet import open_table
 from embits.readers.source import IdColumn, OnBad, Reading, Repeats, Source, Words
@@ -292,8 +291,7 @@ def encode_to_collection(
     Args:
         vectors: The file to read: of vectors, whose words are the ids; or of codes that the same
             coder made. A file over 64 MiB is read in blocks, unless the collection keeps vectors.
-        columns: Names of other columns of a Parquet file to store as columns of the rows. No row
-            of the file may then be left out.
+        columns: Names of other columns of a Parquet file to store as columns of the rows.
         lengths: Store the lengths of the vectors, if these are the first rows; later rows follow
             the first.
         update: Replace the rows whose ids already exist, as `Collection.upsert` does.
@@ -302,11 +300,15 @@ def encode_to_collection(
         ReadError: The vectors cannot be read. The collection is unchanged.
         InputError, OSError: As for `Collection.add`.
     """
-    change: Any = collection.upsert if update else collection.add
     # Rows without ids get those that are next, whether bad ones are left out or not.
     source = replace(new_source(vectors, **reading), keeps_numbers=False)
-    if columns is not None:
-        change = partial(change, columns=_read_columns(source, columns))
+    table = None if columns is None else _read_columns(source, columns)
+
+    def change(rows: Any, **given: Any) -> None:
+        if table is not None:
+            given["columns"] = table if len(table) == len(rows) else table.take(_rows_read(source))
+        (collection.upsert if update else collection.add)(rows, **given)
+
     if is_embits_file(source.path) or source.path.is_dir():
         with source.fetched.named() if source.fetched else nullcontext():
             bits = load(source.path, verify=source.fetched is not None)
@@ -340,6 +342,15 @@ def _read_columns(source: Source, names: Iterable[str]) -> Any:
         found = f"found columns {', '.join(schema[:12])}"
         raise ReadError(f"{source.name}: {found}, expected one named {missing[0]!r}")
     return table.read(wanted).slice(0, source.limit)
+
+
+def _rows_read(source: Source) -> list[int]:
+    """The numbers of the rows of a table that are not left out."""
+    with warnings.catch_warnings(action="ignore"):  # told before
+        opened: Any = open_blocks(source)
+        words, _, places = opened.collected()
+    rows = places.tolist()
+    return sorted(dict(zip(words[::-1], rows[::-1], strict=True)).values()) if words else rows
 
 
 def _binarize(

@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,18 +87,24 @@ def add_texts(notes: Collection, texts: Paths, *, update: bool = False) -> dict[
     With `update`, all passages of texts whose ids exist are replaced. Returns how many passages
     were "added", "skipped" (no known token) and, by an update, "updated" and "removed".
     """
-    return _add(notes, notes.text_encoder, _read(texts), update)
+    return _add(notes, notes.text_encoder, _read(texts, notes.manifest.columns), update)
 
 
-def _read(texts: Paths) -> list[Passage]:
+def _read(texts: Paths, kinds: Mapping[str, str] | None = None) -> list[Passage]:
+    """The passages of files, for a collection with columns of these kinds."""
     paths = [Path(each) for each in texts]
     for path in paths:
         if not path.exists():
             raise InputError(f"{path}: no such file or folder")
     passages = list(read_passages(paths))
     strings = {k for each in passages for k, v in each.fields.items() if isinstance(v, str)}
-    for each in passages:  # lists of objects are JSON, and so are empty ones beside them
-        each.fields.update((k, "[]") for k in strings & each.fields.keys() if each.fields[k] == [])
+    strings |= {name for name, kind in (kinds or {}).items() if kind == "string"}
+    for each in passages:
+        for name in strings & each.fields.keys():
+            if each.fields[name] == []:  # lists of objects are JSON, and so are empty ones
+                each.fields[name] = "[]"
+            elif each.fields[name] is not None:  # CSV: digits among strings are strings
+                each.fields[name] = (each.written or {}).get(name, each.fields[name])
     return passages
 
 

@@ -174,6 +174,8 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
     if array.dtype.kind in "iu" and len(array) == n > 2 and array.min() >= 0 and array.max() <= 1:
         expected = f"expected a boolean one: {name}.astype(bool)"
         raise InputError(f"{name} is a mask of {array.dtype}, {expected}")
+    if array.dtype == object and array.size and isinstance(array[0], bool | np.bool_):
+        raise InputError(f"{name} is a mask with values other than True and False, {expected}")
     if array.size and array.dtype.kind in "UTOiu" and rows_of_ids is not None:
         array = rows_of_ids(name, array)
     if not array.size:

@@ -106,11 +106,13 @@ def search_texts(
     if not hybrid:
         asked = vectors[0] if isinstance(texts, str) else vectors
         return cast("ScoreResult", bits.search(asked, k, metric="asymmetric", where=where))
-    allowed = np.arange(len(bits)) if where is None else bits.select(where).rows
-    k = min(k, len(allowed))
+    passing = bits._filters(() if isinstance(texts, str) else (len(queries),), where, None, None)
+    each = passing if isinstance(passing, list) else [passing] * len(queries)
+    chosen = [np.arange(len(bits)) if one is None else one.rows for one in each]
+    k = min([k, *map(len, chosen)])
     words = Words.of(bits)
     scores, rows = np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
-    for place, (text, vector) in enumerate(zip(queries, vectors, strict=True)):
+    for place, (text, vector, allowed) in enumerate(zip(queries, vectors, chosen, strict=True)):
         both = (_standardized(words.scores(text)) + _meanings(bits, vector))[allowed]
         best = np.argsort(-both, kind="stable")[:k]
         scores[place], rows[place] = both[best], allowed[best]

@@ -33,6 +33,7 @@ class Passage(NamedTuple):
     fields: dict[str, Any]  # what else its record has, such as the title
     place: str = ""  # the file, and the line
     is_numbered: bool = False  # whether the id has the number of the line, which may change
+    written: dict[str, str] | None = None  # the fields as a CSV file has them
 
     @property
     def indexed(self) -> str:
@@ -100,6 +101,7 @@ def _records(path: Path, name: str) -> Iterator[Passage]:
         how: Any = {"delimiter": "\t" if kind == ".tsv" else ",", "strict": True}
         rows, starts = csv.reader(io.StringIO(text, newline=""), **how), 1
         records = []
+        csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a field may be a long text
         try:
             header = next(rows, [])
             if twice := [each for each in header if header.count(each) > 1]:
@@ -117,7 +119,8 @@ def _records(path: Path, name: str) -> Iterator[Passage]:
         for line, record in records:
             fields = {k: typed[k](v) if v else None for k, v in record.items()}
             fields |= {k: record[k] for k in ("text", "title", *_IDS) if k in record}
-            yield _record(path, name, line, fields)
+            made = _record(path, name, line, fields)
+            yield made._replace(written={_OWN.get(k, k): v for k, v in record.items()})
         return
     for line, content in enumerate(text.split("\n"), 1):
         if content.strip():

@@ -109,6 +109,19 @@ def test_a_word_of_the_question_may_be_in_the_title(at, encoder, monkeypatch):
     assert not run("ask", "one", "the guitars", "--where", "title=Guitar", "--least", 2)["answers"]
 
 
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_each_question_may_have_a_filter_of_its_own(notes, hybrid):
+    texts, filters = ["a song", "a river"], [{"year": 2021}, {"year": [2020, 2022]}]
+    found = embits.load(notes).search_texts(texts, 1, hybrid=hybrid, where=filters)
+    alone = [
+        embits.load(notes).search_texts(text, 1, hybrid=hybrid, where=where)
+        for text, where in zip(texts, filters, strict=True)
+    ]
+    assert found.ids.tolist() == [each.ids.tolist() for each in alone]
+    with pytest.raises(InputError, match="2 filters for a single query"):
+        embits.load(notes).search_texts("a", hybrid=hybrid, where=filters)
+
+
 @pytest.mark.parametrize("texts", [5, None, b"songs", [5], [None]])
 @pytest.mark.parametrize("hybrid", [False, True])
 def test_what_is_no_text_is_no_question(notes, texts, hybrid):
@@ -458,6 +471,27 @@ def test_what_cannot_be_read_is_named_with_its_line(at, name, content, line):
     with pytest.raises(ReadError, match=line) as caught:
         list(read_passages([at / name]))
     assert str(at / name) in str(caught.value)
+
+
+def test_digits_of_csv_are_strings_in_a_column_of_strings(at, encoder):
+    (at / "a.csv").write_text("id,text,zip,n\na,a song,01069,1\n")
+    (at / "b.csv").write_text("id,text,zip,n\nb,a river,10115,2\nc,the lake,,3\n")
+    (at / "c.csv").write_text("id,text,zip,n\nd,train,7.0,x\n")
+    for texts, then in ((["a.csv"], ["b.csv"]), (["b.csv", "a.csv"], [])):
+        notes = at / "-".join(texts)
+        run("index", *texts, "-o", notes, "--encoder", encoder, "--bits", 32)
+        for more in then:
+            run("add", notes, more)
+        found = embits.load(notes).get(["a", "b", "c"])
+        assert (found["zip"], found["n"]) == (["01069", "10115", None], [1, 2, 3])
+        with pytest.raises(InputError, match=r"'n' has x in c\.csv, line 2, of type string"):
+            run("add", notes, "c.csv")
+        assert len(embits.load(notes)) == 3
+
+
+def test_texts_of_csv_have_any_length(at):
+    (at / "a.csv").write_text('id,text\na,"' + "a song " * 30_000 + '"\nb,river\n')
+    assert sum(len(each.text.split()) for each in read_passages([at / "a.csv"])) > 60_000
 
 
 def test_columns_of_csv_are_numbers_only_in_the_form_of_numbers(at):
