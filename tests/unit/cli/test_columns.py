@@ -85,3 +85,47 @@ def test_columns_are_added_and_filtered_by_conditions_as_they_are_typed(table):
     assert run("remove", collection, "--where", "year", "--where", "flag=true").returncode == 2
     assert run("remove", collection, "--where", "year < 2029", "--json").returncode == 0
     assert list(embits.load(collection).words) == list(map(str, of_2029))
+
+
+@pytest.mark.parametrize("keep", [[], ["--keep", "float16"]])
+def test_columns_leave_out_the_rows_that_are_left_out(table, keep):
+    coder, collection = table.with_name("coder"), table.with_name("c")
+    assert run("binarize", table, "-o", coder, "--bits", 16, "--method", "lsh").returncode == 0
+    vectors = pq.read_table(table)["vector"].to_pylist()
+    vectors[4], vectors[7] = [float("nan")] * 8, None
+    ids = [*(f"r{row}" for row in range(299)), "r2"]
+    columns = {"vector": vectors, "id": ids, "row": range(300)}
+    pq.write_table(pa.table(columns), table)
+    add = ["add", collection, table, "--coder", coder, "--columns", "row", *keep]
+    assert run(*add, "--skip-bad", "--repeats", "first").returncode == 0
+    kept = [row for row in range(299) if row not in (4, 7)]
+    assert embits.load(collection).ids().tolist() == [f"r{row}" for row in kept]
+    assert embits.load(collection).get(rows=np.arange(297))["row"] == kept
+
+
+def test_an_update_does_not_empty_columns(table):
+    coder, collection = table.with_name("coder"), table.with_name("c")
+    assert run("binarize", table, "-o", coder, "--bits", 16, "--method", "lsh").returncode == 0
+    add = ["add", collection, table, "--coder", coder]
+    assert run(*add, "--columns", "category,name").returncode == 0
+    done = run(*add[:3], "--update", "--columns", "name")
+    assert done.returncode == 2
+    assert "--columns would empty category of updated rows: name all" in messages(done.stderr)
+    for options in ([], ["--columns", "name,category"]):
+        assert run(*add[:3], "--update", *options).returncode == 0
+        assert embits.load(collection).get(["0"])["category"] == ["x"]
+
+
+def test_values_with_open_quotes_are_refused(table):
+    coder, collection = table.with_name("coder"), table.with_name("c")
+    assert run("binarize", table, "-o", coder, "--bits", 16, "--method", "lsh").returncode == 0
+    values = pa.array(['say "hi"', "x"] * 150)
+    pq.write_table(pq.read_table(table).append_column("said", values), table)
+    add = ["add", collection, table, "--coder", coder, "--columns", "said"]
+    assert run(*add).returncode == 0
+    for condition in ('said = "say', "said = 'x", 'said = "say \\"hi\\""'):
+        done = run("remove", collection, "--where", condition)
+        assert done.returncode == 2
+        assert "the value has quotes within or an open one" in messages(done.stderr)
+    assert run("remove", collection, "--where", "said = 'say \"hi\"'").returncode == 0
+    assert len(embits.load(collection)) == 150

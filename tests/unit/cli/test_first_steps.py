@@ -39,6 +39,16 @@ def test_binarize_notes_where_ids_come_from(matrix, tmp_path):
     assert "as float32" in done.stdout
 
 
+def test_a_wrong_file_of_words_is_passed_over_on_request(matrix, codes, tmp_path):
+    matrix.with_suffix(".tsv").write_text("one line too many\n" * (len(X) + 1))
+    assert "--no-ids" in failed("search", codes, matrix)
+    assert run("search", codes, matrix, "--no-ids").returncode == 0
+    report = ["--report", tmp_path / "r", "--bits", 8, "--methods", "sign", "--no-ids"]
+    assert run("compare", matrix, *report).returncode == 0
+    scored = json.loads((tmp_path / "r/results.json").read_text())["results"][0]["speed"]
+    assert "load_top_10_ms" not in scored
+
+
 class TestSearch:
     def test_floats_rescore_as_in_python(self, matrix, codes):
         done = run(

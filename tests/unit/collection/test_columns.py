@@ -55,6 +55,23 @@ def ids_where(collection, where):
     return collection.ids(collection.select(where).rows).tolist()
 
 
+def test_nan_is_a_missing_value_in_conditions_too(filled):
+    missing = ids_where(filled, {"float": None})
+    for nan in (float("nan"), np.float32("nan"), [np.nan]):
+        assert ids_where(filled, {"float": nan}) == missing
+    assert ids_where(filled, {"float": [np.nan, 2.0]}) == [*missing, "f"]
+    assert ids_where(filled, {"whole": np.nan}) == ids_where(filled, {"whole": None})
+    for bounds in ((np.nan, None), (None, np.nan)):
+        with pytest.raises(embits.InputError, match="holds float, found nan"):
+            filled.select({"float": bounds})
+
+
+def test_a_mask_with_missing_values_is_refused(filled):
+    for mask in (np.array([True, None] * 4, object), pa.array([True, None] * 4)):
+        with pytest.raises(embits.InputError, match="values other than True and False"):
+            filled.select(mask)
+
+
 @pytest.mark.parametrize("change", [lambda c: None, lambda c: c.compact()])
 def test_values_come_back_as_they_were_given(filled, change):
     change(filled)

@@ -478,7 +478,7 @@ def test_digits_of_csv_are_strings_in_a_column_of_strings(at, encoder):
     (at / "b.csv").write_text("id,text,zip,n\nb,a river,10115,2\nc,the lake,,3\n")
     (at / "c.csv").write_text("id,text,zip,n\nd,train,7.0,x\n")
     for texts, then in ((["a.csv"], ["b.csv"]), (["b.csv", "a.csv"], [])):
-        notes = at / "-".join(texts)
+        notes = at / f"notes-{len(texts)}"
         run("index", *texts, "-o", notes, "--encoder", encoder, "--bits", 32)
         for more in then:
             run("add", notes, more)
