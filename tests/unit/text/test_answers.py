@@ -484,7 +484,7 @@ def test_digits_of_csv_are_strings_in_a_column_of_strings(at, encoder):
             run("add", notes, more)
         found = embits.load(notes).get(["a", "b", "c"])
         assert (found["zip"], found["n"]) == (["01069", "10115", None], [1, 2, 3])
-        with pytest.raises(InputError, match=r"'n' has x in c\.csv, line 2, of type string"):
+        with pytest.raises(InputError, match=r"'n' has 'x' in c\.csv, line 2, of type string"):
             run("add", notes, "c.csv")
         assert len(embits.load(notes)) == 3
 
