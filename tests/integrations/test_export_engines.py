@@ -66,9 +66,16 @@ def test_rows_without_ids_have_their_numbers(tmp_path, to):
     assert done[-1] == (40, 40)
 
 
-def test_what_an_engine_cannot_hold_is_refused_and_nothing_is_written(tmp_path):
+def without_decoder(coder, X):
+    coder.decoder_ = np.zeros((coder.n_bits_, X.shape[1]), np.float32)
+    coder.offset_ = np.zeros(X.shape[1], np.float32)
+    return coder
+
+
+def test_what_an_engine_cannot_hold_is_refused_and_nothing_is_written(tmp_path, monkeypatch):
     path = tmp_path / "c.jsonl"
     long = embits.binarize(embits.WordVectors(["ä" * 257, "b"], np.eye(2)), 8, "lsh")
+    monkeypatch.setattr(embits.RandomHyperplanes, "_with_decoder", without_decoder)  # takes minutes
     wide = embits.binarize(np.eye(2), 16_008, "lsh")
     for bits, to, options, message in (
         (long, "elasticsearch", {}, "row 0 has 514 bytes"),
