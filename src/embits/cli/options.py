@@ -75,6 +75,11 @@ class DecimalNumber(_Range, click.FloatRange):
 
     name = "number"
 
+    def convert(self, value: Any, *about: Any) -> float:
+        """As click calls it."""
+        number: float = super().convert(value, *about)
+        return self.fail(f"{value} is not a number", *about) if number != number else number
+
 
 class CountOr(click.ParamType[int | str]):
     """A number from 1, or a word such as auto."""

@@ -32,6 +32,10 @@ def folder(tmp_path_factory):
          "--seed: '1.5' is not a valid whole number."),
         ("search b.safetensors x.npy --oversample x",
          "--oversample: 'x' is not a valid number."),
+        ("search b.safetensors x.npy --recall nan",
+         "--recall: nan is not a number"),
+        ("ask b.safetensors x --least nan",
+         "--least: nan is not a number"),
     ],
 )  # fmt: skip
 def test_a_number_that_is_not_accepted_is_named_in_one_line(folder, arguments, says):
