@@ -88,7 +88,8 @@ def mean_of_seeds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         mean = {"method": method}
         for key in dict.fromkeys(key for run in runs for key in run if key != "method"):
             values = [run[key] for run in runs if key in run]
-            mean[key] = round(sum(values) / len(values), 4) if len(values) > 1 else values[0]
+            is_one = len(set(values)) == 1
+            mean[key] = values[0] if is_one else round(sum(values) / len(values), 4)
         means.append(mean | ({"seeds": len(runs)} if len(runs) > 1 else {}))
     return means
 
