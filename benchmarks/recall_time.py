@@ -377,8 +377,9 @@ def measured(data: Data, name: str) -> dict[str, Any] | None:
         print(f"{name}, {setting}: {reached[setting]:.4f}, {ms:.4f} ms, by the clock {wall_ms:.4f}")
         points.append((str(setting), round(reached[setting], 4), round(ms, 4)))
     found = {"name": name, "bytes": round(rival.bytes, 1), "points": frontier(points)}
-    if rival.path is not None:
-        found["built s"] = float(data.path(f"{rival.path.name}.seconds").read_text())
+    seconds = data.path(f"{rival.path.name}.seconds") if rival.path is not None else None
+    if seconds is not None and seconds.exists():
+        found["built s"] = float(seconds.read_text())
     print(json.dumps(found), flush=True)
     return found
 

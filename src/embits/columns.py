@@ -5,6 +5,7 @@ Reading, storing and filtering columns needs pyarrow, which is imported when it 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
@@ -237,8 +238,12 @@ def _value(condition: Condition, value: Any, kind: str) -> Any:
         if value != value:  # NaN, which is above and below nothing
             raise ValueError
         if kind in _NUMBERS and type(value) in (int, float):
-            is_whole = kind == "int" and value % 1 == 0 and abs(value) < 2**63
-            return pa.scalar(int(value) if is_whole else float(value))
+            if kind == "int" and value % 1 == 0:
+                if -(2**63) <= value < 2**63:
+                    return pa.scalar(int(value))
+                value = math.copysign(math.inf, value)  # beyond all values of the column
+            if float(value) == value:  # else no float is that whole number
+                return pa.scalar(float(value))
         scalar = pa.scalar(value)
         found = kind_of(scalar.type)
         is_date = found in ("string", "date") and kind.startswith(("date", "timestamp"))

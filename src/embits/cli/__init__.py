@@ -99,7 +99,8 @@ class Verbs(click.Group):
     def invoke(self, ctx: click.Context) -> None:
         try:
             super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # closed
+                sys.stdout.flush()
         except BrokenPipeError:  # such as `| head`: no message; click would exit with 1
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(141)  # 128 + SIGPIPE, as shells report it

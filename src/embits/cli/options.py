@@ -120,7 +120,7 @@ def names_option(name: str, help: str) -> Callable[[Command], Command]:
     """An option A,B: the names of columns."""
     return click.option(
         name, metavar="A,B", help=help,
-        callback=lambda _, __, names: names and [name for name in names.split(",") if name],
+        callback=lambda _, __, names: names and [*filter(None, map(str.strip, names.split(",")))],
     )  # fmt: skip
 
 
@@ -190,7 +190,8 @@ _CONDITION = re.compile(r"(?s)\s*(.+?)\s*(!=|<=|>=|==?|<|>|\bin\b)\s*(?![<>=!~])
 _QUOTES = r"""'[^']*'|"[^"]*\""""
 _ITEM = re.compile(rf"""\s*({_QUOTES}|[^,"'\s][^,"]*?)\s*(?:,|\Z)""")
 _PARSERS: dict[str, Callable[[str], Any]] = {
-    "int": int, "float": float, "bool": lambda text: {"true": True, "false": False}[text.lower()]
+    "int": lambda text: int(text) if text.lstrip("+-").isdecimal() else float(text),
+    "float": float, "bool": lambda text: {"true": True, "false": False}[text.lower()],
 }  # fmt: skip
 
 

@@ -61,8 +61,9 @@ def index(
 @click.option("--hybrid", is_flag=True, help="Search for the words too (BM25).")
 @click.option("--where", multiple=True, metavar="CONDITION", help="Only passages that pass, such "
               "as 'year >= 2020' (=, !=, <, <=, >, >=, in). May be repeated.")  # fmt: skip
-@click.option("--least", type=options.DecimalNumber(), metavar="S", help="Least similarity of an answer [default: "
-              "what random letters seldom reach; 0.7 of it with a word in common].")  # fmt: skip
+@click.option("--least", type=options.DecimalNumber(), metavar="S", help="Least similarity of an "
+              "answer [default: what random letters seldom reach; 0.7 of it with a word in "
+              "common].")  # fmt: skip
 @options.json_option
 def ask(
     collection: Path,

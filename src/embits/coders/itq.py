@@ -20,6 +20,7 @@ from embits.arrays import Progress, as_float32, blocks
 from embits.checks import check_n_bits, check_size, random_generator, whole
 from embits.coders.base import Shapes
 from embits.coders.linear import DECODER, LinearlyDecoded, LinearlyEncoded
+from embits.errors import TrainingWarning, warn_caller
 
 SAMPLE_ROWS = 20_000  # rows the rotations are learned on: 300² numbers need no more
 
@@ -61,6 +62,10 @@ class ITQ(LinearlyEncoded, LinearlyDecoded):
         mean, directions = _principal_directions(X)
         self.mean_ = mean.astype(np.float32)
         sample = as_float32(X[:: -(-len(X) // SAMPLE_ROWS)])
+        lengths = np.linalg.norm(sample, axis=1)
+        if lengths.std() > lengths.mean() / 2:
+            vary = "lengths of vectors vary widely, which costs ITQ neighbors by cosine"
+            warn_caller(f"{vary}: divide vectors by their lengths", TrainingWarning)
         Z = ((sample - self.mean_) @ directions).astype(np.float32)
         rng = random_generator(self.random_state)
         parts = list(blocks(self.n_bits_, self.n_features_in_))

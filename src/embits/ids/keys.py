@@ -111,12 +111,7 @@ class Keys(Words):
 
 
 class RowNumbers(Keys):
-    """The ids of a matrix without words: the row numbers, from `first` in a piece of a collection.
-
-    >>> rows = RowNumbers(3)
-    >>> rows[2], rows.find("2"), rows.find("3"), "02" in rows
-    ('2', 2, None, False)
-    """
+    """The ids of a matrix without words: row numbers, from `first` in a piece of a collection."""
 
     def __init__(self, n: int, first: int = 0) -> None:
         self._n, self.first = n, first
@@ -181,12 +176,7 @@ def encoded_words(words: Iterable[str], errors: str = "strict") -> Run:
 
 
 def number_keys(text: Bytes, ends: NDArray[Any]) -> tuple[Numbers, NDArray[np.bool_]]:
-    """Words of a run of UTF-8 as whole numbers below 2^64, and whether each is one.
-
-    >>> numbers, are_numbers = number_keys(np.frombuffer(b"707x", np.uint8), np.array([1, 3, 4]))
-    >>> numbers[are_numbers].tolist(), are_numbers.tolist()
-    ([7], [True, False, False])
-    """
+    """Words of a run of UTF-8 as whole numbers below 2^64, and whether each is one."""
     starts, sizes = bounds(ends)
     are_numbers = (sizes > 0) & (sizes <= len(str(MAX_NUMBER)))
     numbers = np.zeros(len(ends), np.uint64)

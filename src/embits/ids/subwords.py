@@ -24,12 +24,6 @@ class Subwords:
             may be mapped.
         minn: Shortest n-gram in characters, including the marks `<` and `>` around a word.
         maxn: Longest n-gram in characters.
-
-    Example:
-        >>> import numpy as np
-        >>> subwords = Subwords(np.ones((10, 2), dtype=np.float32), minn=3, maxn=6)
-        >>> subwords.vector("unseen").tolist()
-        [1.0, 1.0]
     """
 
     buckets: NDArray[np.floating[Any]]

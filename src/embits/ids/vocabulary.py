@@ -27,12 +27,7 @@ _NEWLINE = ord("\n")
 
 
 class WordRun(Words):
-    """Words one after another in an array of bytes, and where each ends, with a separator or none.
-
-    >>> words = WordRun.from_lines(b"up\\ndown\\n")
-    >>> len(words), words[-1], list(words)
-    (2, 'down', ['up', 'down'])
-    """
+    """Words one after another in an array of bytes, and where each ends; a separator or none."""
 
     _separator = b""
 

@@ -285,7 +285,9 @@ class Reading:
             probes = np.broadcast_to(wanted, len(weights)).astype(np.uint32)
         margin = self._margin
         if passed is not None or k > _FAR_K or len(self._longest):
-            margin = min(margin, self._careful)
+            # Rows that pass a filter may be far from the query: more cells are read (measured).
+            more = 0 if passed is None else 2 * self._centers.n_bits**0.5
+            margin = min(margin, self._careful - more)
         return _core.CellQueries(
             self._centers.native, np.ascontiguousarray(weights), probes, margin, self._longest
         )
@@ -298,7 +300,7 @@ class Reading:
             read = float(np.interp(self._recall, RECALLS, self._centers.curve[:, 3]))
         else:
             read = self._probes / len(self._centers)
-        read = min(1.0, read * (passed.n / max(len(passed), 1)) ** 0.5)  # with a filter (measured)
+        read = min(1.0, read * passed.n / max(len(passed), 1))  # with a filter (measured)
         return len(passed) * _ROWS_PER_PASSED <= passed.n or are_few(passed, n_queries, width, read)
 
 

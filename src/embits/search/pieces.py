@@ -21,12 +21,7 @@ _NO_NUMBERS = np.empty(0, np.uint32)
 
 
 class LiveRows:
-    """The rows that are left of `n_stored` without the `removed` ones, ascending; without gaps.
-
-    >>> rows = LiveRows(5, np.array([0, 2]))
-    >>> len(rows), rows.stored(np.arange(3)).tolist(), rows.live(np.array([3, 2])).tolist()
-    (3, [1, 3, 4], [1, -1])
-    """
+    """The rows that are left of `n_stored` without the `removed` ones, ascending; without gaps."""
 
     def __init__(self, n_stored: int, removed: NDArray[np.int64] | None = None) -> None:
         self.n_stored = n_stored

@@ -56,6 +56,17 @@ def test_a_fit_on_few_rows_says_so_once():
         NearLossless(BITS, steps=2).fit(rows(4 * DIMS, 0))
 
 
+def test_itq_says_that_lengths_vary():
+    X = np.random.default_rng(0).normal(size=(2000, 16))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    with warnings.catch_warnings(action="error"):
+        embits.ITQ(16).fit(X)
+    X *= np.exp(np.random.default_rng(1).uniform(-1, 1, size=(2000, 1)))
+    with pytest.warns(TrainingWarning, match="lengths of vectors vary widely") as said:
+        embits.ITQ(16).fit(X)
+    assert said[0].filename == __file__
+
+
 def test_few_rows_are_trained_less_and_shrunk():
     assert budget(256, 384, 5, "cpu").steps == 0
     assert budget(256, 384, 500, "cpu").steps == 18

@@ -15,6 +15,7 @@ from embits.coders import (
 from embits.coders.near_lossless import sampling
 from embits.coders.near_lossless.training import budget
 from embits.errors import InputError, NotFittedError
+from tests.support.vectors import clustered
 
 
 def topics(n=3000, dims=32, seed=0):
@@ -285,3 +286,14 @@ def test_every_shape_fits(n, dims, n_bits, seed):
     X = np.random.default_rng(seed).normal(size=(n, dims)).round(1)
     codes = NearLossless(n_bits, steps=3, batch_size=16).fit_transform(X)
     assert codes.shape == (n, -(-n_bits // 8))
+
+
+def test_decoded_vectors_have_a_direction_where_lengths_cannot_be_told():
+    coder = NearLossless(32).fit(clustered(600))
+    codes = coder.encode(clustered(50))
+    before = coder.inverse_transform(codes)
+    coder.offset_[-1] -= 1000  # as lengths that vary by factors of thousands may do
+    after = coder.inverse_transform(codes)
+    cosines = (before * after).sum(axis=1)
+    cosines /= np.linalg.norm(before, axis=1) * np.linalg.norm(after, axis=1)
+    np.testing.assert_allclose(cosines, 1, atol=1e-6)

@@ -66,6 +66,29 @@ def test_nan_is_a_missing_value_in_conditions_too(filled):
             filled.select({"float": bounds})
 
 
+def test_numbers_at_the_ends_of_int64_are_compared_exactly(collection):
+    values = [1995, -(2**63), 2**63 - 1, 2**63 - 512, None, -(2**63) + 1, 0]
+    collection.add(ROWS[:7], list("abcdefg"), columns={"whole": values, "float": [2.0**53] * 7})
+
+    def passes(value, low, high):
+        return (
+            value is not None and (low is None or value >= low) and (high is None or value <= high)
+        )
+
+    ends = [2**63, np.uint64(2**63), 2.0**63, -(2**63), -(2**63) - 1, 2**63 - 1, 2**80, 1995]
+    for end in ends:
+        exact = int(end)
+        equal = [id for id, value in zip("abcdefg", values, strict=True) if value == exact]
+        assert ids_where(collection, {"whole": end}) == equal
+        assert ids_where(collection, {"whole": [end, 0]}) == sorted({*equal, "g"})
+        for low, high in ((end, None), (None, end)):
+            bounds = int(low) if low else None, int(high) if high else None
+            inside = [i for i, v in zip("abcdefg", values, strict=True) if passes(v, *bounds)]
+            assert ids_where(collection, {"whole": (low, high)}) == inside
+    with pytest.raises(embits.InputError, match="holds float, found 9007199254740993"):
+        collection.select({"float": 2**53 + 1})
+
+
 def test_a_mask_with_missing_values_is_refused(filled):
     for mask in (np.array([True, None] * 4, object), pa.array([True, None] * 4)):
         with pytest.raises(embits.InputError, match="values other than True and False"):

@@ -208,6 +208,8 @@ class NearLossless(LinearlyEncoded):
         """The direction D b + o at the length that errs least, shape (n, dims), not whitened."""
         codes = self.check_codes(codes)
         vectors = np.empty((len(codes), self.n_features_in_), dtype=np.float32)
+        # Where the map of lengths falls to 0 or below, a vector keeps its direction.
+        least = np.abs(self.decoder_[:, -1]).max(initial=0) / 1024
         for rows in blocks(len(codes)):
             directions = self.rebuilt(codes[rows])
             lengths = unpack(codes[rows], self.n_bits_) @ self.decoder_[:, -1:] + self.offset_[-1]
@@ -215,7 +217,7 @@ class NearLossless(LinearlyEncoded):
                 directions = whitening.undo(directions, self.whitening_)
             # In float64: weights of a file may be large enough for their squares to leave float32.
             norms = np.linalg.norm(directions.astype(np.float64), axis=1, keepdims=True)
-            lengths = np.maximum(lengths, 0) / np.maximum(norms, 1e-30)
+            lengths = np.maximum(lengths, least) / np.maximum(norms, 1e-30)
             np.multiply(directions, lengths, out=vectors[rows], casting="same_kind")
         return vectors
 

@@ -184,18 +184,19 @@ class NearLossless extends Linear {
 
   decode(code) {
     const direction = this.rebuilt(code);
-    const length = Math.max(this.#length(code), 0) / Math.max(norm(direction), TINY);
+    const length = this.#length(code) / Math.max(norm(direction), TINY);
     return Float32Array.from(direction, (x) => x * length);
   }
 
   /** The length that a code is decoded to: the last number of each row of the decoder is the bit's part. */
   #length(code) {
     const { decoder, offset } = this;
-    let length = offset.at(-1);
+    let [length, most] = [offset.at(-1), 0];
     for (let bit = 0, at = offset.length - 1; bit < this.nBits; bit++, at += offset.length) {
       if (code[bit >> 3] & (128 >> (bit & 7))) length += decoder[at];
+      most = Math.max(most, Math.abs(decoder[at]));
     }
-    return length;
+    return Math.max(length, most / 1024); // above 0, so that the vector keeps its direction
   }
 
   /** x · (D b + o), with a share of W x · b; rebuilt vectors have a share of their own. */
