@@ -32,7 +32,7 @@ CODES_ALONE = (
     "embits, cells", "embits, Neural, cells, second look", "FAISS IVF, PQ", "FAISS IVF, RaBitQ",
     "FAISS IVF, SQ8",
 )  # fmt: skip
-SETS = (("words-0", 50, ()), ("mixed-1000000", 50, ("mixed-10000000",)))
+SETS = (("words-0", 50, ()), ("sentences-0", 50, ()), ("mixed-1000000", 50, ("mixed-10000000",)))
 LEAST = 10  # bytes, where the bars start
 TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 
@@ -48,8 +48,8 @@ def draw_recall(axes: Axes, curves: list[dict[str, Any]], least: int, label: str
             linestyle="-." if label else line, linewidth=2 if ours else 1, markersize=4,
         )  # fmt: skip
         if label and points:
-            axes.annotate(label, points[-1], (-4, -12), textcoords="offset points",
-                          color=colour, fontsize=8, ha="right")  # fmt: skip
+            axes.annotate(label, points[0], (8, 0), textcoords="offset points", color=colour,
+                          fontsize=8)  # fmt: skip
     axes.set(xscale="log", xlabel="ms a query, one thread")
     axes.set_ylim(least, 101)
     low, high = axes.get_xlim()
