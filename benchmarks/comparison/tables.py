@@ -74,7 +74,9 @@ def merge(parts: Path, out: Path) -> None:
         result["rows"].sort(key=lambda row: (row["bytes"], row["recall_at_10"]))
     lines = [*machines(found), *METHOD]
     whole = {"about": lines, "sets": {name: sets[name] for name in ordered(sets)}}
-    (out / "comparison.json").write_text(json.dumps(whole, indent=1) + "\n")
+    text = json.dumps(whole, indent=1)
+    text = re.sub(r"\{[^{}]*\}", lambda row: " ".join(row[0].split()), text)  # a row a line
+    (out / "comparison.json").write_text(text + "\n")
     (out / "comparison.md").write_text(page(whole))
 
 
