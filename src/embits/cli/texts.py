@@ -94,13 +94,14 @@ def ask(
     scores = dict(zip(meant.rows.tolist(), meant[0].tolist(), strict=True))
     is_unknown = hybrid and not vector.any()  # then words alone can answer
     words = Words.of(bits).scores(text) if is_unknown and len(bits) else ()
+    held = Words.of(bits).hold_rare(text) if hybrid and least is None and len(bits) else ()
     known, none = notes.manifest.columns, [None] * len(found.rows)
     titles, texts = (found.column(c) if c in known else none for c in ("title", "text"))
     parts = zip(found.ids, found.rows.tolist(), found[0], titles, texts, strict=True)
     for id, row, score, title, shown in parts:
         shares = least is None and share_words(text, f"{title or ''} {shown or ''}")
         near = vector.any() and scores[row] >= (SHARING * bound if shares else bound)
-        if (is_unknown and words[row] > 0) or near:
+        if (is_unknown and words[row] > 0) or (len(held) and held[row]) or near:
             score = round(float(score), 4)
             answers.append({"id": id, "score": score, "title": title, "text": shown})
     if as_json:

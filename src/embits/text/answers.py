@@ -28,6 +28,7 @@ MODEL = "_encoder.json"  # in its place: the name of a model of sentence-transfo
 _QUESTIONS = "about|does|from|have|should|that|this|what|when|where|which|will|with|would|your"
 _LONG = re.compile(rf"\b(?!(?:{_QUESTIONS})\b)\w{{4,}}")
 _NONSENSE = 200  # texts of random letters, whose best scores say what means nothing
+_RARE = 0.01  # of the rows have a rare word
 SHARING = 0.7
 """Of the least score: what an answer needs that has a word of the question."""
 
@@ -174,8 +175,20 @@ class Words:
         return self._bm25s.tokenize(texts, stopwords="en", show_progress=False, **options)
 
     def scores(self, text: str) -> NDArray[np.float32]:
+        return self._scores(self._known(text))
+
+    def hold_rare(self, text: str) -> NDArray[np.bool_]:
+        """Whether each row holds all rare words of a text, if it has any: names and numbers."""
+        held = [self._scores([word]) > 0 for word in self._known(text)]
+        rare = [rows for rows in held if rows.mean() < _RARE] or [self._scores([]) > 0]
+        all_held: NDArray[np.bool_] = np.all(rare, axis=0)
+        return all_held
+
+    def _known(self, text: str) -> list[str]:
         words = self._tokenized([text], return_ids=False)[0]
-        words = [each for each in words if each in self._index.vocab_dict]
+        return [each for each in words if each in self._index.vocab_dict]
+
+    def _scores(self, words: list[str]) -> NDArray[np.float32]:
         if not words:
             return np.zeros(int(self._index.scores["num_docs"]), np.float32)
         return np.asarray(self._index.get_scores(words), np.float32)

@@ -473,6 +473,19 @@ def test_what_cannot_be_read_is_named_with_its_line(at, name, content, line):
     assert str(at / name) in str(caught.value)
 
 
+def test_hybrid_answers_hold_rare_words_whatever_their_meaning(at, encoder):
+    kinds = "a song of the album", "the river and the lake", "train ticket"
+    records = [{"id": f"p{n}", "text": f"{kinds[n % 3]} {1000 + n}"} for n in range(300)]
+    write_lines(at / "texts.jsonl", records)
+    run("index", "texts.jsonl", "-o", "t", "--encoder", encoder, "--bits", 64)
+    for n in (0, 34, 101, 299):
+        question = f"{kinds[(n + 1) % 3]} {1000 + n}"
+        answers = run("ask", "t", question, "--hybrid")["answers"]
+        assert f"p{n}" in [each["id"] for each in answers]
+        assert run("ask", "t", question, "--hybrid", "--least", 2)["answers"] == []
+    assert "p34" not in [each["id"] for each in run("ask", "t", "train")["answers"]]
+
+
 def test_digits_of_csv_are_strings_in_a_column_of_strings(at, encoder):
     (at / "a.csv").write_text("id,text,zip,n\na,a song,01069,1\n")
     (at / "b.csv").write_text("id,text,zip,n\nb,a river,10115,2\nc,the lake,,3\n")
