@@ -122,3 +122,8 @@ def test_a_column_of_ids_that_is_missing_or_short_is_refused(tmp_path, monkeypat
     monkeypatch.setattr(parquet, "read_one", short)
     with pytest.raises(embits.FormatError, match="4 ids for 10 codes"):
         embits.load(folder)
+
+
+def test_an_address_of_no_file_system_is_one_error():
+    with pytest.raises(embits.errors.ReadError, match=r"nosuch://bucket/x: \S"):
+        parquet.locate("nosuch://bucket/x")
