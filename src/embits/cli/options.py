@@ -209,7 +209,7 @@ def parse_conditions(texts: Iterable[str], kinds: Mapping[str, str]) -> list[Con
             hint += " values is 'label in news, sport'"
             raise click.UsageError(f"{text!r} looks like several conditions: {hint}")
         if op != "in" and value[:1] in ("'", '"') and not re.fullmatch(_QUOTES, value):
-            hint = "put it into the other quotes, as in 'label = 'say \"hi\"''"
+            hint = "put it into quotes of the other kind: label = 'say \"hi\"'"
             raise click.UsageError(f"{text!r}: the value has quotes within or an open one: {hint}")
         listed = value[1:-1] if value[:1] + value[-1:] in ("()", "[]") else value
         values = _ITEM.findall(listed) if op == "in" else [value]

@@ -445,3 +445,20 @@ def test_rows_that_pass_a_filter_are_read_where_cells_would_be_more(bits, plain,
 def test_no_queries_are_refused(bits):
     with pytest.raises(embits.InputError, match="no queries to calibrate with"):
         bits.calibrate(np.zeros((0, bits.dims), np.float32))
+
+
+def test_filters_that_go_along_with_clusters_find_what_they_promise():
+    rng = np.random.default_rng(0)
+    middles = rng.normal(size=(800, 32))
+    X = middles[rng.integers(800, size=40_000)] + 0.2 * rng.normal(size=(40_000, 32))
+    bits = embits.binarize(X, n_bits=128, method="itq")
+    queries, passing = X[rng.integers(len(X), size=200)], X[:, 0] > np.quantile(X[:, 0], 0.7)
+    exact = bits.search(queries, 10, where=passing).rows
+    found = bits.with_cells().search(queries, 10, where=passing, recall=0.9)
+    assert (
+        np.mean(
+            [len({*a} & {*b}) for a, b in zip(exact.tolist(), found.rows.tolist(), strict=True)]
+        )
+        > 9
+    )
+    assert found.rows_read < 0.3 * len(queries) * len(X)
