@@ -25,6 +25,8 @@ from embits.coders import (
 )
 from embits.collection import load
 from embits.errors import EmbitsError, FormatError, InputError, ReadError, UnknownWordError
+from embits.search.cells import Probes
+from embits.search.plan import Rescore
 from embits.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -47,8 +49,10 @@ __all__ = [
     "NearLossless",
     "Neural",
     "PaperAutoencoder",
+    "Probes",
     "RandomHyperplanes",
     "ReadError",
+    "Rescore",
     "SignBits",
     "SparseBits",
     "TextEncoder",

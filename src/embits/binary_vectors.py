@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from embits import search
 from embits._lazy import LazyProperty
 from embits.arrays import Progress, check_padding, single, to_numpy, unit_rows
-from embits.checks import check_dims, wanted_distance, wanted_rows
+from embits.checks import check_dims, wanted_distance, wanted_rows, wanted_threads
 from embits.coders import Coder, coder_checksum
 from embits.columns import StoredColumns, column_values, is_filter
 from embits.errors import InputError, SizeWarning, warn_caller
@@ -28,23 +28,33 @@ from embits.file.overwrite import check_target
 from embits.ids.keys import Keys, RowNumbers, WordRows
 from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import PieceWords, Vocabulary
-from embits.originals import Originals, rescored
+from embits.originals import original_vectors
 from embits.pretrained import Pretrained
 from embits.rows import FLOATS, LENGTHS, Lengths, Rows, check_parts, joined, slim_rows, taken
 from embits.search import filters, results
-from embits.search.cells import arranged, measured, train, wanted_cells
-from embits.search.metrics import METRICS, Prepared, float_vectors, metric_of
+from embits.search.cells import Probes, arranged, measured, train, wanted_cells
+from embits.search.metrics import METRICS, float_vectors
 from embits.search.pieces import CodePieces
-from embits.search.rescoring import looked, rescore_bits, wanted_look, wanted_shortlist
-from embits.search.results import NO_ROW, DistanceResult, Found, ScoreResult, ids_of
-from embits.search.scan import prepared_top_k, prepared_within, wanted_bound
+from embits.search.plan import (
+    Machine,
+    Plan,
+    Rescore,
+    forwards_old_keywords,
+    metric_for,
+    plan_stages,
+    run,
+    run_within,
+    wanted_recall,
+)
+from embits.search.results import NO_ROW, ResultBase, ids_of
+from embits.search.scan import parse_bound
 from embits.vectors import WordVectors, as_words, is_id
 from embits.word_methods import Key, WordMethods, is_single
 
 if TYPE_CHECKING:
     from embits.search.gpu import DeviceIndex
 
-AnyResult = TypeVar("AnyResult", bound=Found)
+AnyResult = TypeVar("AnyResult", bound=ResultBase)
 MetricName: TypeAlias = Literal["hamming", "asymmetric", "decoded", "dot"]
 
 _ROWS_AT_ONCE = 65_536  # of an iteration: pieces of a collection are joined a part at a time
@@ -79,6 +89,8 @@ class BinaryVectors(WordMethods, Pretrained):
         ['doc-2']
     """
 
+    machine: Machine = Machine()
+    checked_originals: object = None  # the vectors that were last found to be those of the codes
     _state: object = None  # what a collection shows: a selection of it fits this state only
     _verify: Callable[[], None] | None = None  # of a mapped file, until every byte was checked
 
@@ -285,48 +297,31 @@ class BinaryVectors(WordMethods, Pretrained):
 
     # -- search ----------------------------------------------------------------------------------
 
+    @forwards_old_keywords
     def search(
         self,
         queries: Any,
         k: int = 10,
         *,
-        metric: MetricName = "hamming",
-        rescore: int | None = None,
-        oversample: float | None = None,
-        floats: Originals | None = None,
-        threads: int | None = None,
-        device: str = "cpu",
+        metric: MetricName | None = None,
         where: Any = None,
-        exclude: Any = None,
-        rows: Any = None,
-        second_look: int | None = None,
-        recall: float | None = None,
-        probes: int | None = None,
+        recall: float | Probes | None = None,
+        rescore: int | Rescore | Sequence[Rescore] | None = None,
     ) -> results.SearchResult:
         """The k nearest rows of each query.
 
+        `on` searches with another number of threads, or on a GPU.
+
         Args:
-            queries: Floats of shape (dims,) or (q, dims), which are encoded first; packed codes
-                (uint8) of shape (width,) or (q, width); or an id, or several strings, of rows whose
-                codes are searched for.
+            queries: Floats of shape (dims,) or (q, dims); packed codes (uint8) of shape (width,) or
+                (q, width); or an id, or several strings, of rows whose codes are searched for.
             k: Number of rows to return; all, if there are fewer.
-            metric: "hamming" counts the bits that differ. "asymmetric" weighs the bits by a float
-                query and finds more true neighbors. "decoded" weighs them by the vector rebuilt
-                from the query's code, so queries may be codes or ids. The scores of these two
-                estimate the cosine, and may be slightly above 1; a query of zeros scores 0. "dot"
-                estimates the inner product, for rows with lengths.
-            rescore: Find this many rows of each query by the cheaper score, and order them by the
-                finer one: by `floats` if they are given (4 times k by default), by the vectors of
-                a collection that keeps them, else by the score of `metric` after a search by
-                Hamming distance.
-            oversample: Deprecated: `rescore` as a multiple of k.
-            floats: The original vectors: a matrix row by row, the path of its `.npy` (mapped), or
-                `WordVectors`, which are looked up by id and stay right when a collection changes.
-                The shortlist is ordered by their cosine to the query, or with "dot" by their inner
-                product, and no other row is read.
-            threads: None uses every core.
-            device: A GPU such as "cuda" (the extra `gpu`) searches by Hamming distance there and
-                gives the same rows; the first search copies the codes to it, where they stay.
+            metric: None compares floats as "asymmetric", and codes and ids by "hamming".
+                "asymmetric" weighs the bits by a float query. "hamming" counts the bits that
+                differ; floats are encoded first. "decoded" weighs the bits by the vector rebuilt
+                from the query's code, so queries may be codes or ids. The scores of "asymmetric"
+                and "decoded" estimate the cosine, and may be slightly above 1; a query of zeros
+                scores 0. "dot" estimates the inner product, for rows with lengths.
             where: The rows that may be found: a boolean mask of shape (n,), ids, a selection that
                 `select` made, or a filter on columns; or a filter for each query: a mask of shape
                 (q, n), or a list of q filters, where None is all rows. Rows without ids have their
@@ -335,108 +330,105 @@ class BinaryVectors(WordMethods, Pretrained):
                 a value is equal, a list has the values that may be, (low, high) is a range with
                 both ends, where None is open, and None finds missing values. Of a column of lists,
                 one of the values must be equal.
-            exclude: The rows that may not be found, in the same forms; unknown ids are ignored.
-            rows: The numbers of the rows that may be found, instead of `where`.
-            second_look: Score this many of the best rows again, by the cosine of the query and the
-                decoded row, for a metric of scores. None: as the coder was fitted (`Neural` takes a
-                second look, others do not), and more rows if k is more than 10. 0: none.
             recall: Read only as many cells (`cells=` of `binarize`, or `with_cells`) as find this
                 share of the rows that a search of all rows finds, from 0 to 1. Each query stops on
-                its own. Without cells, all rows are read.
-            probes: Read this many cells for each query instead; more if a filter lets few rows
-                pass, or if they hold fewer than k rows. It needs cells.
+                its own. Without cells, all rows are read. `Probes(n)` reads n cells instead, and
+                needs cells.
+            rescore: Order this many of the best rows again: by the vectors that are kept beside the
+                codes, if there are some and the queries are floats; else by the score of `metric`
+                after a search by Hamming distance. `Rescore(n, by=...)` takes other vectors, or
+                several of them follow each other. None: as the coder was fitted (`Neural` orders
+                some rows by their decoded vectors, others do not). 0: nothing is ordered again.
 
         Returns:
             A named pair of arrays of shape (q, k), or (k,) for a single query, best first, ties in
-            row order. It unpacks as `values, rows`. `rows` are row numbers and `ids` their ids; the
-            field of the values says what they are: `distances` (int32, the smallest is the best),
-            `scores`, or `cosines` for `floats` (float32, the largest is the best). If fewer than k
-            rows pass the filter, there are fewer columns. If queries have their own filters, the
-            shorter ones end with row -1 and the worst value (2^31 - 1, or -inf). `rows_read` counts
-            the rows that were scored for all queries together, before any rescoring.
+            row order. It unpacks as `values, rows`. `rows` are row numbers, `ids` their ids, and
+            `scores` float32, the larger the better: by Hamming distance the share of equal bits.
+            The first field says what the values are: `distances` (int32, the smallest is the best),
+            `scores`, or `cosines` after rescoring by vectors. If fewer than k rows pass the filter,
+            there are fewer columns. If queries have their own filters, the shorter ones end with
+            row -1 and the worst value (2^31 - 1, or -inf). `rows_read` counts the rows that were
+            scored for all queries together, before any rescoring.
 
         Raises:
             InputError: Shapes or types do not fit, the search needs float queries, lengths or
-                cells, or `floats` are not the vectors of the codes.
+                cells, or the vectors to rescore by are not those of the codes.
             UnknownWordError: There is no such id.
 
         Example:
             >>> import numpy as np, embits
             >>> X = np.random.default_rng(0).normal(size=(100, 16))
-            >>> bits = embits.binarize(X, n_bits=64, method="lsh")
-            >>> cosines, rows = bits.search(X[7], k=3, rescore=30, floats=X)
-            >>> int(rows[0]), round(float(cosines[0]), 3)
-            (7, 1.0)
+            >>> bits = embits.binarize(X, n_bits=64, method="lsh", ids=range(100, 200))
+            >>> found = bits.search(X[7], k=3)
+            >>> found.ids[0], found.scores.shape
+            ('107', (3,))
         """
-        chosen = metric_of(metric)
-        if not self.dims:  # a collection without rows, so that it has no coder yet
-            empty = np.empty((*np.shape(queries)[:-1], 0), np.int32)
-            return self._named(DistanceResult(empty, empty.astype(np.int64)))
         queries = self._queries(queries)
-        allowed = self._filters(queries.shape[:-1], where, exclude, rows)
-        how: Any = {"threads": threads, "recall": recall, "probes": probes}
-        look = wanted_look(self.coder, chosen, second_look, wanted_rows(k, len(self)))
-        size = wanted_shortlist(k, len(self), rescore, oversample, floats is not None)
-        size = size if len(self) else None
-        originals: Any = floats
-        if floats is None and queries.dtype != np.uint8:
-            originals = self.columns.get(FLOATS)
-        if size is not None and originals is not None:
-            queries = float_vectors(queries)
-            how |= {"metric": metric, "device": device, "where": allowed, "second_look": look}
-            found = self.search(queries, size, **how)
-            dot = chosen.needs_lengths
-            finer = rescored(self, originals, queries, found.rows, k, dot=dot)
-            return self._named(finer, found.rows_read)
-        if size is None:
-            if device != "cpu" and not chosen.is_distance:
-                raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give rescore")
-            prepared = chosen.prepare(self.coder, queries)
-            how["lengths"] = self._stored_lengths if chosen.needs_lengths else None
-            result = self._top_k(prepared, look or k, device, allowed, **how)
-            rows_read = result.rows_read
-        else:
-            if not chosen.is_cosine:
-                finer_score = "float queries and metric='asymmetric', floats=, or keep="
-                raise InputError(f"rescore needs a finer score: {finer_score}")
-            weights, offsets = chosen.prepare(self.coder, queries)
-            coarse = METRICS["hamming"].prepare(self.coder, queries)
-            result = self._top_k(coarse, min(max(size, look), len(self)), device, allowed, **how)
-            rows_read = result.rows_read
-            best = rescore_bits(self.codes, weights, result.rows, look or k)
-            result = ScoreResult(best.scores + offsets, best.rows)
-        if look:
-            result = looked(self.coder, self.codes, chosen, queries, result.rows, k)
-        return self._named(result, rows_read)
+        chosen, k = metric_for(metric, queries), wanted_rows(k, len(self))
+        if not self.dims:  # a collection without rows, so that it has no coder yet
+            return self._with_ids(results.no_rows(chosen, queries.shape[:-1]))
+        allowed = self._filters(queries.shape[:-1], where, None, None)
+        on_gpu = self.machine.device != "cpu"
+        kept = partial(self._vectors_by, queries)
+        stages = plan_stages(self.coder, chosen, k, len(self), rescore, kept, on_gpu=on_gpu)
+        found = run(self, Plan(chosen, k, allowed, wanted_recall(recall), stages), queries)
+        return self._with_ids(found, found.rows_read)
 
-    def _named(self, found: AnyResult, rows_read: int | None = None) -> AnyResult:
+    def _vectors_by(self, queries: NDArray[Any], by: Any) -> Any:
+        """The vectors of `Rescore.by`, for queries that are floats; None if none are kept."""
+        if isinstance(by, str) and by == "kept":
+            are_floats = queries.dtype != np.uint8
+            return self.columns[FLOATS].lazy if are_floats and FLOATS in self.columns else None
+        float_vectors(queries)
+        return original_vectors(self, by)
+
+    def on(self, device: str = "cpu", threads: int | None = None) -> BinaryVectors:
+        """The same rows, searched elsewhere.
+
+        Args:
+            device: A GPU such as "cuda" (the extra `gpu`) searches by Hamming distance there, and
+                gives the same rows; scores order the best of these. The first search copies the
+                codes to the GPU, where they stay.
+            threads: The most threads of a search; None uses every core.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.eye(8), n_bits=64, method="lsh")
+            >>> bits.on(threads=1).search(np.eye(8)[3], k=1).rows.tolist()
+            [3]
+        """
+        wanted_threads(threads)
+        _ = self._device_indexes  # shared with the copy
+        bits = copy(self)
+        bits.machine = Machine(device, threads)
+        return bits
+
+    def _with_ids(self, found: AnyResult, rows_read: int | None = None) -> AnyResult:
         """A result that knows the ids of these rows, whatever changes later."""
-        found.names, found.rows_read = self.words, rows_read
+        found.names, found.rows_read, found.n_bits = self.words, rows_read, self.n_bits
         found.columns = partial(column_values, self.columns, len(self))
         return found
 
-    def _top_k(
-        self, prepared: Prepared, k: int, device: str, where: filters.Filters, **how: Any
-    ) -> DistanceResult | ScoreResult:
-        """`how` is threads, recall, probes and lengths."""
-        if device == "cpu":
-            return prepared_top_k(self.codes, prepared, k, where=where, **how)
-        if how["recall"] is not None or how["probes"] is not None:
-            raise InputError("a GPU reads all rows: leave recall and probes out")
-        if device not in self._on_device:
+    def on_device(self) -> DeviceIndex:
+        """The codes in the memory of the GPU that `on` named."""
+        device = self.machine.device
+        if device not in self._device_indexes:
             # Imported here: a search on the processor needs no GPU code.
             from embits.search.gpu import DeviceIndex
 
-            self._on_device[device] = DeviceIndex(self.codes, device)
-        return self._on_device[device].top_k(prepared.queries, k, where=where)
+            self._device_indexes[device] = DeviceIndex(self.codes, device)
+        return self._device_indexes[device]
 
     @LazyProperty
-    def _on_device(self) -> dict[str, DeviceIndex]:
+    def _device_indexes(self) -> dict[str, DeviceIndex]:
         return {}
+
+    def stored_lengths(self) -> NDArray[np.float32]:
+        """The length of each code that is stored; rows that are removed have length 0."""
+        return self._stored_lengths
 
     @LazyProperty
     def _stored_lengths(self) -> NDArray[np.float32]:
-        """The length of each code that is stored; rows that are removed have length 0."""
         if (live := self.lengths) is None:
             needed = 'metric="dot" needs the lengths of the vectors'
             raise InputError(f"{needed}: binarize with lengths=True (--lengths)")
@@ -468,6 +460,10 @@ class BinaryVectors(WordMethods, Pretrained):
             selection = copy(selection)
             selection.state = self._state
         return selection
+
+    def selections(self, queries: Any, where: Any, exclude: Any, rows: Any) -> filters.Filters:
+        """The filters of a search as selections: one for all queries, or one for each."""
+        return self._filters(self._queries(queries).shape[:-1], where, exclude, rows)
 
     def _filters(
         self, shape: tuple[int, ...], where: Any, exclude: Any, rows: Any
@@ -519,7 +515,8 @@ class BinaryVectors(WordMethods, Pretrained):
             found = f"the queries are whole numbers of shape {array.shape}"
             what = f"neither ids (strings) nor vectors of {self.dims} dimensions"
             raise InputError(f"{found}: {what}; bits.codes[rows] are the codes of rows")
-        check_dims(array, self.dims)
+        if self.dims:
+            check_dims(array, self.dims)
         return array
 
     # -- all rows up to a bound ------------------------------------------------------------------
@@ -565,20 +562,16 @@ class BinaryVectors(WordMethods, Pretrained):
             >>> found.offsets.tolist(), found.rows.tolist(), found.distances.tolist()
             ([0, 3, 4], [0, 29, 55, 1], [0, 14, 14, 0])
         """
-        chosen = metric_of(metric)
-        bound = wanted_bound(chosen, distance, similarity, self.n_bits)
+        queries = self._queries(queries)
+        chosen = metric_for(metric, queries)
+        bound = parse_bound(chosen, distance, similarity, self.n_bits)
         if not self.dims:  # a collection without rows, as in `search`
             starts = np.zeros(len(np.atleast_2d(queries)) + 1, np.int64)
-            return self._named(results.WithinResult(starts, starts[:0], np.empty(0, np.int32)))
-        queries = self._queries(queries)
+            return self._with_ids(results.WithinResult(starts, starts[:0], np.empty(0, np.int32)))
         allowed = self._filters(queries.shape[:-1], where, exclude, rows)
-        prepared = chosen.prepare(self.coder, np.atleast_2d(queries))
-        lengths = self._stored_lengths if chosen.needs_lengths else None
-        found = prepared_within(
-            self.codes, prepared, bound, threads,
-            where=allowed, max_results=max_results, lengths=lengths,
-        )  # fmt: skip
-        return self._named(found)
+        plan = Plan(chosen, selection=allowed, bound=bound, max_results=max_results)
+        bits = self.on(threads=threads) if threads is not None else self
+        return self._with_ids(run_within(bits, plan, np.atleast_2d(queries)))
 
     def pairs_within(
         self, distance: int, *, max_results: int | None = None, threads: int | None = None
@@ -614,7 +607,7 @@ class BinaryVectors(WordMethods, Pretrained):
         """
         distance = wanted_distance(distance, self.n_bits)
         groups = search.duplicates(self.codes, distance, threads, progress=progress)
-        return self._named(groups)
+        return self._with_ids(groups)
 
     # -- rows and files --------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary, ref
@@ -10,12 +11,9 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import to_numpy
+from embits.arrays import LazyRows, to_numpy
 from embits.errors import InputError
 from embits.ids.vocabulary import Vocabulary
-from embits.rows import Floats
-from embits.search.rescoring import rescore_floats
-from embits.search.results import NO_ROW, CosineResult, ScoreResult
 from embits.vectors import WordVectors
 
 if TYPE_CHECKING:
@@ -25,43 +23,27 @@ Originals: TypeAlias = NDArray[Any] | WordVectors | str | os.PathLike[str]
 
 # The words of vectors that were rescored with: an index takes a second for a million of them.
 _INDEXES: WeakKeyDictionary[WordVectors, Vocabulary] = WeakKeyDictionary()
-# The vectors that rows were last rescored with, and how many of them were compared with the codes.
-_CHECKED: WeakKeyDictionary[BinaryVectors, tuple[Any, int]] = WeakKeyDictionary()
-_ENOUGH = 4096  # rows: then searches with the same array compare no more, which takes half of one
-_MAX_CHECKED = 512  # rows of a search whose codes are compared: all of about ten queries
+_MAX_CHECKED = 64  # rows that are encoded again, once for an array or file
 _MAX_SHARE = 0.4  # of the bits of a code. Those of unrelated rows differ in about half
 _MAX_BITS = 4  # of a short code, in which rounding may change as large a share
 
 
-def rescored(
-    bits: BinaryVectors,
-    floats: Originals | Floats,
-    queries: NDArray[Any],
-    shortlist: NDArray[np.int64],
-    k: int,
-    *,
-    dot: bool,
-) -> CosineResult | ScoreResult:
-    """The k rows of each shortlist whose originals have the highest cosine, or `dot` product."""
-    if isinstance(floats, Floats):  # kept beside the codes: they are those of the rows
-        return rescore_floats(floats.lazy, queries, shortlist, k, dot=dot)
-    rows = np.unique(shortlist[shortlist != NO_ROW])
+def original_vectors(bits: BinaryVectors, floats: Originals) -> LazyRows:
+    """The vectors of rows, to be read by row. InputError if they are not those of the codes."""
     if isinstance(floats, WordVectors) and floats.words is not None:
-        vectors = floats.matrix[_places(bits, floats, rows)]
-        is_finite = np.isfinite(vectors).all(axis=1)
-        if not is_finite.all():
-            wrong = bits.ids(rows[~is_finite])[0]
-            raise InputError(f"the vector of the id {wrong!r} in floats contains NaN or infinity")
-        _check(bits, vectors, rows, np.arange(len(rows)), floats)
-        places = np.where(shortlist == NO_ROW, NO_ROW, np.searchsorted(rows, shortlist))
-        best = rescore_floats(vectors, queries, places, k, dot=dot)
-        return type(best)(best[0], np.where(best.rows == NO_ROW, NO_ROW, rows[best.rows]))
-    matrix = _matrix(floats)
-    if matrix.shape != (len(bits), bits.dims):
-        expected = f"the originals: {len(bits), bits.dims}"
-        raise InputError(f"floats of shape {matrix.shape}, expected {expected}")
-    _check(bits, matrix, rows, rows, floats)
-    return rescore_floats(matrix, queries, shortlist, k, dot=dot)
+        matrix, places = floats.matrix, partial(_places, bits, floats)
+    else:
+        matrix, places = _matrix(floats), None
+        if matrix.shape != (len(bits), bits.dims):
+            expected = f"the originals: {len(bits), bits.dims}"
+            raise InputError(f"floats of shape {matrix.shape}, expected {expected}")
+
+    def take(rows: NDArray[np.int64]) -> NDArray[Any]:
+        vectors = np.asarray(matrix[rows if places is None else places(rows)])
+        _check(bits, vectors, rows, floats)
+        return vectors
+
+    return LazyRows(take, len(bits), matrix.shape[1])
 
 
 def _matrix(floats: Originals) -> NDArray[Any]:
@@ -70,7 +52,7 @@ def _matrix(floats: Originals) -> NDArray[Any]:
         from embits.readers.arrays import map_npy
         from embits.readers.source import Source
 
-        others = f"a .npy; give other files as floats=embits.read_vectors({str(floats)!r})"
+        others = f"a .npy; give other files as by=embits.read_vectors({str(floats)!r})"
         return map_npy(Source(Path(floats)), others)
     return floats.matrix if isinstance(floats, WordVectors) else to_numpy(floats)
 
@@ -90,29 +72,34 @@ def _places(bits: BinaryVectors, floats: WordVectors, rows: NDArray[np.int64]) -
     return places
 
 
+def _identity(floats: Originals) -> Any:
+    """What tells vectors from others: a reference, or a path with the state of its file."""
+    if isinstance(floats, str | os.PathLike):
+        found = Path(floats).stat()
+        return os.fspath(floats), found.st_ino, found.st_size, found.st_mtime_ns
+    return ref(floats) if isinstance(floats, np.ndarray | WordVectors) else object()
+
+
 def _check(
-    bits: BinaryVectors,
-    matrix: NDArray[Any],
-    rows: NDArray[np.int64],
-    places: NDArray[np.int64],
-    floats: Originals,
+    bits: BinaryVectors, vectors: NDArray[Any], rows: NDArray[np.int64], floats: Originals
 ) -> None:
-    """Refuse vectors (`matrix[places]`) of other `rows`; rounded or normalized originals pass."""
-    known, checked = _CHECKED.get(bits, (None, 0))
-    is_known = known is not None and known() is floats
-    if is_known and checked >= _ENOUGH:
+    """Refuse vectors of other rows; rounded or normalized originals pass."""
+    is_finite = np.isfinite(vectors).all(axis=1)
+    if not is_finite.all():
+        wrong = int(rows[~is_finite][0])
+        name = f"the vector of the id {bits.ids([wrong])[0]!r}"
+        name = name if isinstance(floats, WordVectors) and floats.words else f"row {wrong}"
+        raise InputError(f"{name} of floats contains NaN or infinity")
+    identity = _identity(floats)
+    if bits.checked_originals == identity:
         return
     step = max(1, -(-len(rows) // _MAX_CHECKED))
-    rows, vectors = rows[::step], np.asarray(matrix[places[::step]])
-    if not np.isfinite(vectors).all():
-        return  # rescoring refuses them
-    codes = bits.coder.encode(vectors)
-    differing = np.bitwise_count(codes ^ bits.codes[rows]).sum(axis=1, dtype=np.int64)
+    codes = bits.coder.encode(vectors[::step])
+    differing = np.bitwise_count(codes ^ bits.codes[rows[::step]]).sum(axis=1, dtype=np.int64)
     if (differing > max(_MAX_SHARE * bits.n_bits, _MAX_BITS)).any():
         place = int(differing.argmax())
-        found = f"{differing[place]} of {bits.n_bits} bits of row {rows[place]} differ"
+        found = f"{differing[place]} of {bits.n_bits} bits of row {rows[::step][place]} differ"
         hint = "(embits.WordVectors; on the command line, x.words beside x.npy)"
         hint = f"give them in the order of the rows, or with their ids {hint}"
         raise InputError(f"floats are not the vectors of the codes: {found}; {hint}")
-    if isinstance(floats, np.ndarray | WordVectors):
-        _CHECKED[bits] = ref(floats), len(rows) + (checked if is_known else 0)
+    bits.checked_originals = identity

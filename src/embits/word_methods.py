@@ -13,7 +13,7 @@ from embits.arrays import invert, unit_rows
 from embits.checks import whole
 from embits.errors import InputError
 from embits.search.metrics import Prepared, bit_weights, metric_of
-from embits.search.scan import prepared_top_k
+from embits.search.plan import Plan, scan
 from embits.vectors import is_id
 
 Key: TypeAlias = str | int | NDArray[np.uint8]
@@ -89,7 +89,8 @@ class WordMethods:
             query = self._sum(wanted) - self._sum(unwanted)
             prepared = Prepared(*bit_weights(self.coder, query, rebuilt=True))
         most = topn + len(asked)
-        values, found = prepared_top_k(self.codes, prepared, most, threads, where=allowed)
+        bits = self.on(threads=threads) if threads is not None else self
+        values, found = scan(bits, Plan(chosen, most, allowed), prepared)
         similarities: Any = 1 - values / self.n_bits if chosen.is_distance else values
         neighbors = [
             (self.words[row], value)

@@ -106,7 +106,7 @@ def demo(output: Path, method: str, as_json: bool) -> None:
     passages = binarize(encoder.encode(TEXTS), max(BITS), "lsh", ids=TEXTS)
     click.echo(f"\nText in, answers out: words as a text encoder, {len(TEXTS)} sentences in bits")
     for question in QUESTIONS:
-        best = passages.search(encoder.encode(question), k=1, metric="asymmetric")
+        best = passages.search(encoder.encode(question), k=1)
         click.echo(f"  {question:<32} {best.ids[0]}")
     typed = sys.argv[0] if Path(sys.argv[0]).name == "embits" else "embits"
     click.echo(f"\nTry it:  {typed} neighbors {path} coffee")

@@ -232,12 +232,17 @@ def read_ids(path: Path, n_rows: int | None = None) -> list[str]:
     return [each for each in read_words(path, n_rows=n_rows) if each]
 
 
-def metric_option(default: str, needs: str | None = None) -> Callable[[Command], Command]:
+def metric_option(
+    default: str | None = None, needs: str | None = None
+) -> Callable[[Command], Command]:
     """The option --metric: all metrics, or those whose queries need no more than `needs`."""
     metrics = [each for each in METRICS.values() if needs in (None, each.needs)]
     help = "; ".join(f"{each.name}: {each.meaning}" for each in metrics)
     names = [each.name for each in metrics]
-    return click.option("--metric", type=click.Choice(names), default=default, help=f"{help}.")
+    if default is None:
+        help += " [default: asymmetric for vectors, hamming for ids]"
+    choice = click.Choice(names)
+    return click.option("--metric", type=choice, default=default, help=f"{help}.")
 
 
 def output_option(
@@ -438,7 +443,7 @@ ray_options = _ray_options(
     "Replace a file that does not hold codes, or a folder.",
 )
 search_ray_options = _ray_options(
-    ("tsv", "rescore", "oversample", "floats", "words_file", "recall", "probes"),
+    ("tsv", "rescore", "floats", "words_file", "recall", "probes"),
     {"column": _COLUMN, "ids": _IDS, "workers": _WORKERS},
     "Replace an existing file.",
 )

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +32,8 @@ from embits.readers.arrays import map_npy
 from embits.readers.source import Source
 from embits.readers.words import words_beside
 from embits.search import GroupsResult
-from embits.search.metrics import METRICS
+from embits.search.cells import Probes
+from embits.search.plan import Rescore, metric_for
 from embits.vectors import WordVectors
 from embits.word_methods import WordMetric
 
@@ -45,14 +45,13 @@ _BATCH = 1024  # queries that are searched for at once
 @click.argument("file", type=click.Path())  # or an address, which `load` opens
 @click.argument("queries", type=options.ADDRESS)
 @options.k_option("-k", default=10, help="Rows for each query.")
-@options.metric_option("hamming")
+@options.metric_option(None)
 @options.filter_options
 @click.option(
     "--rescore", type=options.WholeNumber(min=1),
-    help="Find N rows by their bits, then order them by --floats, by the vectors that a collection "
-    "keeps, or by --metric.",
+    help="Order the N best rows again: by --floats, by the vectors that a collection keeps, or by "
+    "--metric after a search by Hamming distance.",
 )  # fmt: skip
-@click.option("--oversample", type=options.DecimalNumber(min=1), hidden=True)  # deprecated
 @click.option(
     "--second-look", type=options.WholeNumber(),
     help="Score the N best rows again by their decoded vectors [default: as the coder was fitted].",
@@ -78,7 +77,7 @@ _BATCH = 1024  # queries that are searched for at once
 def search(
     file: str,
     queries: Path,
-    metric: MetricName,
+    metric: MetricName | None,
     floats: Path | None,
     words_file: Path | None,
     no_ids: bool,
@@ -88,16 +87,19 @@ def search(
     as_json: bool,
     cluster: options.Cluster | None,
     k: int,
-    oversample: float | None,
-    **how: Any,
+    rescore: int | None,
+    second_look: int | None,
+    recall: float | None,
+    probes: int | None,
+    **filters: Any,
 ) -> None:
     """Find the rows of FILE that are nearest to each of the QUERIES.
 
     FILE may be a collection. QUERIES is a file of vectors in any format that embits reads, or a
-    text file with an id of FILE on each line. The results are distances, smallest first, or scores
-    for the other metrics, largest first. With --floats, 4 times as
-    many rows are found (--rescore sets their number) and sorted by their exact cosines. With
-    --ray, the workers of a cluster search FILE, a collection.
+    text file with an id of FILE on each line. Vectors find rows by scores, largest first; ids, and
+    vectors with --metric hamming, by distances, smallest first. With --floats, 4 times as many
+    rows are found (--rescore sets their number) and sorted by their exact cosines. With --ray, the
+    workers of a cluster search FILE, a collection.
 
     \b
     embits search docs.safetensors questions.npy -k 5
@@ -109,30 +111,34 @@ def search(
     if (cluster is None) != (output is None) or (force and cluster is None):
         needs = "--ray needs -o, the Parquet file to write; -o and --force need --ray"
         raise click.UsageError(needs)
-    filters = {name: how.pop(name) for name in ("where", "exclude", "rows")}
     if cluster is not None:
-        asked = {"k": k, "metric": metric, "second_look": how["second_look"], "target": output}
+        asked = {"k": k, "metric": metric, "second_look": second_look, "target": output}
         kinds = manifest_at(file).columns if filters["where"] else {}
         asked |= options.read_filters(filters, kinds=kinds)
         cluster(lambda ray, **on: ray.search(file, queries, **asked, **on), options.FOUND, as_json)
         return
     if tsv and as_json:
         raise click.UsageError("give --tsv or --json, not both")
-    if oversample is not None and METRICS[metric].is_distance and floats is None:
-        raise click.UsageError("--oversample needs --metric asymmetric or --floats FILE")
+    if recall is not None and probes is not None:
+        raise click.UsageError("give --recall or --probes, not both")
     bits = load(file)
-    if oversample is not None and how["rescore"] is None:
-        how["rescore"] = math.ceil(k * min(oversample, len(bits)))
-    how |= {"metric": metric, **options.parsed(bits, filters)}
-    if floats is not None:
-        how["floats"] = _read_originals(bits, floats)
+    stages = [] if second_look is None else [Rescore(second_look, "decoded")]
+    if floats is not None or rescore is not None:
+        stages.append(Rescore(rescore, None if floats is None else _read_originals(bits, floats)))
     names, vectors = _read_queries(bits, queries, words_file, False if no_ids else None)
-    if vectors.dtype == np.uint8 and (floats or METRICS[metric].needs == "floats"):
-        option = "--floats" if floats else f"--metric {metric}"
+    chosen = metric_for(metric, vectors)
+    if vectors.dtype == np.uint8 and (floats or chosen.needs == "floats"):
+        option = "--floats" if floats else f"--metric {chosen.name}"
         raise InputError(f"{queries}: found ids; {option} needs float vectors")
+    how: dict[str, Any] = {
+        "metric": chosen.name,
+        **options.parsed(bits, filters),
+        "recall": recall if probes is None else Probes(probes),
+        "rescore": stages or None,
+    }
     answers = _answers(bits, names, vectors, k, how)
     if as_json:
-        print_json({"file": file, "k": k, "metric": metric, "queries": list(answers)})
+        print_json({"file": file, "k": k, "metric": chosen.name, "queries": list(answers)})
         return
     for answer in answers:
         query, found = printable(answer["query"]), [each.values() for each in answer["neighbors"]]

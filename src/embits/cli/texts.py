@@ -90,7 +90,7 @@ def ask(
     answers: list[dict[str, Any]] = []
     bound = least_score(bits, encoder) if least is None else least
     found = notes.search_texts(text, k, hybrid=hybrid and len(bits) > 0, where=filters)
-    meant = bits.search(vector, len(bits), metric="asymmetric") if hybrid else found
+    meant = bits.search(vector, len(bits)) if hybrid else found
     scores = dict(zip(meant.rows.tolist(), meant[0].tolist(), strict=True))
     is_unknown = hybrid and not vector.any()  # then words alone can answer
     words = Words.of(bits).scores(text) if is_unknown and len(bits) else ()

@@ -57,12 +57,13 @@ class Documents:
         self, vector: Any, k: int, rows: Callable[..., Any] | None, options: Mapping[str, Any]
     ) -> tuple[BinaryVectors, list[int], list[float]]:
         """The state that is searched, the rows of the k nearest texts, and their cosines."""
-        bits, scan = self.bits(), {"metric": "asymmetric"}
+        bits = self.bits()
         if not len(bits):
             return bits, [], []
-        chosen = np.arange(len(bits))[rows(bits)] if rows else None  # of a mask, or of numbers
-        rescore = {"rescore": max(40, 4 * k)} if self.collection.manifest.keep else {}
-        options = {**scan, **rescore, "rows": chosen, **options}
+        # `rows` gives a mask, or row numbers.
+        where = bits.select(rows=np.arange(len(bits))[rows(bits)]) if rows else None
+        rescore = max(40, 4 * k) if self.collection.manifest.keep else None
+        options = {"rescore": rescore, "where": where, **options}
         found = bits.search(np.array(vector, np.float32), k, **options)
         return bits, found.rows.tolist(), found[0].tolist()
 

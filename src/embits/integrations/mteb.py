@@ -77,7 +77,7 @@ class SearchModel(EncoderModel):
         vectors = vectors_of(self.encoder, [each["text"] for each in queries])
         names = [str(each["id"]) for each in queries]
         where = None if top_ranked is None else [list(top_ranked[name]) for name in names]
-        found = self._bits.search(vectors, top_k, metric="asymmetric", where=where)
+        found = self._bits.search(vectors, top_k, where=where)
         return {
             name: {id: float(score) for id, score in zip(ids, scores, strict=True) if id}
             for name, ids, scores in zip(names, found.ids, found[0], strict=True)

@@ -53,6 +53,19 @@ Curve: TypeAlias = Floats
 the rows that queries of codes read; (len(RECALLS), 4)."""
 
 
+@dataclass(frozen=True)
+class Probes:
+    """`recall=Probes(n)`: read n cells for each query.
+
+    More are read if a filter lets few rows pass, or if the cells hold fewer than k rows.
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        whole("probes", self.n, 1)
+
+
 @dataclass(frozen=True, eq=False)
 class Centers:
     """The centers of cells, and what was measured with them.
@@ -246,10 +259,11 @@ class Reading:
         self,
         pieces: CodePieces,
         queries: Array,
-        recall: float | None,
-        probes: int | None,
+        recall: float | Probes | None,
         lengths: Floats | None = None,
     ) -> None:
+        probes = recall.n if isinstance(recall, Probes) else None
+        recall = None if isinstance(recall, Probes) else recall
         self.rows_read = 0
         self._pieces, self._probes, self._recall = pieces, probes, recall or 0.0
         centers = pieces.centers
@@ -390,7 +404,7 @@ def _reached(
     final, rows = kth_scores()
     read, end = 4, 8
     while read < n_cells:
-        scores = final if 4 * read > n_cells else kth_scores(probes=read)[0]
+        scores = final if 4 * read > n_cells else kth_scores(recall=Probes(read))[0]
         with np.errstate(invalid="ignore"):
             level = in_order[:, read:end] - (scores[:, None] / scale)
         margins[:, read:end] = np.minimum(level, before[:, None])

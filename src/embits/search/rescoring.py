@@ -5,15 +5,14 @@ Only the rows of the shortlist are read, so the floats may stay on disk.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from embits.arrays import LazyRows, as_float32, unpack
-from embits.checks import float_queries, number, wanted_rows, whole
-from embits.errors import InputError, warn_caller
+from embits.checks import float_queries, wanted_rows
+from embits.errors import InputError
 from embits.search.filters import Selection
 from embits.search.metrics import Metric, codes_of
 from embits.search.results import NO_ROW, NO_SCORE, CosineResult, ScoreResult
@@ -23,24 +22,6 @@ if TYPE_CHECKING:
     from embits.coders import Coder
 
 _ROWS_AT_ONCE = 1 << 14
-FITTED_K = 10  # neighbors that a coder chooses the rows of its second look by
-
-
-def wanted_shortlist(
-    k: int, n: int, rescore: int | None, oversample: float | None, has_floats: bool
-) -> int | None:
-    """How many rows of each query are found to be ordered again, of n; None: none are."""
-    if oversample is not None:
-        if rescore is not None:
-            raise InputError("rescore and oversample are given: rescore alone is enough")
-        times = number("oversample", oversample, least=1)
-        size = min(math.ceil(wanted_rows(k, n) * min(times, n)), n)
-        hint = f"rescore=N orders the N best rows of each query again: here rescore={size}"
-        warn_caller(f"oversample is deprecated: {hint}", DeprecationWarning)
-        return size
-    if rescore is None:
-        return min(4 * wanted_rows(k, n), n) if has_floats else None
-    return min(max(wanted_rows(k, n), whole("rescore", rescore, least=1)), n)
 
 
 def rescore_bits(
@@ -106,21 +87,7 @@ def rescore_floats(
     return kind(best.reshape(shape), found.reshape(shape))
 
 
-def wanted_look(coder: Coder, metric: Metric, second_look: int | None, k: int) -> int:
-    """How many rows of each query are looked at a second time, to return k of them; 0: none.
-
-    A coder names a number for FITTED_K rows, which grows with k.
-    """
-    if second_look is None:
-        look = math.ceil(coder.second_look * max(k / FITTED_K, 1)) if metric.is_cosine else 0
-    else:
-        look = whole("second_look", second_look)
-    if look and not metric.is_cosine:
-        raise InputError(f"second_look needs metric='asymmetric' or 'decoded', not {metric.name!r}")
-    return max(look, k) if look else 0
-
-
-def looked(
+def rescore_decoded(
     coder: Coder, codes: Codes, metric: Metric, queries: NDArray[Any], shortlist: Any, k: int
 ) -> ScoreResult:
     """The k rows of each shortlist whose rebuilt vectors have the highest cosine to the query.

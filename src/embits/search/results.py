@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from embits import _core
 from embits._lazy import LazyProperty
 from embits.errors import InputError
+
+if TYPE_CHECKING:
+    from embits.search.metrics import Metric
 
 NO_ROW = -1  # where a query with its own filter has fewer rows than others of the batch
 NO_DISTANCE = np.int32(2**31 - 1)
@@ -25,7 +28,7 @@ def ids_of(rows: NDArray[np.int64], names: Any) -> NDArray[Any]:
     return ids
 
 
-class Found:
+class ResultBase:
     """Rows with their ids: those of the state that was searched, whatever has changed since."""
 
     rows: NDArray[np.int64]
@@ -33,6 +36,7 @@ class Found:
     columns: Any = None  # what knows the values of their columns, called with a name and rows
     rows_read: int | None = None
     """Rows that were scored for all queries together."""
+    n_bits: int | None = None  # of a code
 
     @LazyProperty
     def ids(self) -> NDArray[Any]:
@@ -56,7 +60,15 @@ class Found:
         return values
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"ids": self.ids} if self.names is not None else {}
+        ids = {"ids": self.ids} if self.names is not None else {}
+        return {**ids, "n_bits": self.n_bits}
+
+
+def _equal_bits(distances: NDArray[np.int32], n_bits: int | None) -> NDArray[np.float32]:
+    if n_bits is None:
+        raise InputError("the result does not know how many bits the codes have")
+    shares = 1 - distances / np.float32(n_bits)
+    return np.where(distances == NO_DISTANCE, NO_SCORE, shares).astype(np.float32)
 
 
 _Rows: TypeAlias = NDArray[np.int64]
@@ -64,7 +76,7 @@ _Bits: TypeAlias = NDArray[np.int32]
 _Scores: TypeAlias = NDArray[np.float32]
 
 
-class DistanceResult(Found, NamedTuple("_", [("distances", _Bits), ("rows", _Rows)])):
+class DistanceResult(ResultBase, NamedTuple("_", [("distances", _Bits), ("rows", _Rows)])):
     """Rows by Hamming distance, nearest first, ties in row order.
 
     Attributes:
@@ -72,17 +84,27 @@ class DistanceResult(Found, NamedTuple("_", [("distances", _Bits), ("rows", _Row
         rows: Row numbers, int64 of the same shape.
     """
 
+    @property
+    def scores(self) -> NDArray[np.float32]:
+        """The share of the bits that are equal, float32 of the same shape."""
+        return _equal_bits(self.distances, self.n_bits)
 
-class ScoreResult(Found, NamedTuple("_", [("scores", _Scores), ("rows", _Rows)])):
+
+class ScoreResult(ResultBase, NamedTuple("_", [("scores", _Scores), ("rows", _Rows)])):
     """As `DistanceResult`, by the score of a float query: float32 `scores`, the largest first."""
 
 
-class CosineResult(Found, NamedTuple("_", [("cosines", _Scores), ("rows", _Rows)])):
+class CosineResult(ResultBase, NamedTuple("_", [("cosines", _Scores), ("rows", _Rows)])):
     """As `DistanceResult`, by the original floats: float32 `cosines`, the largest first."""
+
+    @property
+    def scores(self) -> NDArray[np.float32]:
+        """The cosines."""
+        return self.cosines
 
 
 class WithinResult(
-    Found, NamedTuple("_", [("offsets", _Rows), ("rows", _Rows), ("distances", _Bits)])
+    ResultBase, NamedTuple("_", [("offsets", _Rows), ("rows", _Rows), ("distances", _Bits)])
 ):
     """All rows within a Hamming distance of each query, as many as there are.
 
@@ -94,15 +116,20 @@ class WithinResult(
         distances: Bits that differ, int32 of the same shape.
     """
 
+    @property
+    def scores(self) -> NDArray[np.float32]:
+        """The share of the bits that are equal, float32 of the same shape."""
+        return _equal_bits(self.distances, self.n_bits)
+
 
 class WithinScoreResult(
-    Found, NamedTuple("_", [("offsets", _Rows), ("rows", _Rows), ("scores", _Scores)])
+    ResultBase, NamedTuple("_", [("offsets", _Rows), ("rows", _Rows), ("scores", _Scores)])
 ):
     """As `WithinResult`, best first, with float32 `scores`: rows of at least a similarity."""
 
 
 class GroupsResult(
-    Found, NamedTuple("_", [("offsets", _Rows), ("rows", _Rows), ("distances", _Bits)])
+    ResultBase, NamedTuple("_", [("offsets", _Rows), ("rows", _Rows), ("distances", _Bits)])
 ):
     """Groups of rows: two rows within the distance, directly or through others, share a group.
 
@@ -130,3 +157,11 @@ class PairsResult(NamedTuple):
 
 SearchResult: TypeAlias = DistanceResult | ScoreResult | CosineResult
 """What `BinaryVectors.search` returns: the metric, or rescoring by floats, decides which."""
+
+
+def no_rows(metric: Metric, shape: tuple[int, ...]) -> DistanceResult | ScoreResult:
+    """The result of a search where there are no rows, for queries of shape () or (q,)."""
+    rows = np.empty((*shape, 0), np.int64)
+    if metric.is_distance:
+        return DistanceResult(rows.astype(np.int32), rows)
+    return ScoreResult(rows.astype(np.float32), rows)

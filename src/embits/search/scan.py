@@ -12,7 +12,7 @@ from embits import _core, checks
 from embits.arrays import packed_width
 from embits.errors import InputError, TooManyResultsError
 from embits.search import results
-from embits.search.cells import Reading
+from embits.search.cells import Probes, Reading
 from embits.search.filters import Filters, Selection, Value, are_few, mask_filter, row_filter
 from embits.search.metrics import Metric, Prepared
 from embits.search.pieces import CodePieces
@@ -31,8 +31,7 @@ def top_k(
     *,
     where: Any = None,
     exclude: Any = None,
-    recall: float | None = None,
-    probes: int | None = None,
+    recall: float | Probes | None = None,
 ) -> DistanceResult:
     """The k rows of `codes` nearest to each query by Hamming distance.
 
@@ -45,8 +44,7 @@ def top_k(
             or a `Selection`; or a filter for each query: a mask of shape (q, n), or a list of q
             filters, where None is all rows.
         exclude: The rows that may not be found, in the same forms.
-        recall: Read only as many cells of `CodePieces` as find this share of the rows.
-        probes: Or read this many cells for each query.
+        recall: Read only as many cells of `CodePieces` as find this share of the rows, or `Probes`.
 
     Returns:
         A named pair that unpacks: `distances` (q, k) int32 and `rows` (q, k) int64, nearest
@@ -69,7 +67,7 @@ def top_k(
     queries = checks.packed_queries(queries, pieces.shape[1])
     filters = pieces.filters(queries.shape[:-1], where, exclude)
     most = checks.wanted_threads(threads)
-    reading = _reading(pieces, queries, recall, probes)
+    reading = _reading(pieces, queries, recall)
 
     def search(part: Any, distances: Any, rows: Any, native: Any, cells: Any) -> None:
         asked = queries[part], rows.shape[-1], most
@@ -77,7 +75,7 @@ def top_k(
 
     values, rows = _filled(search, queries, k, pieces, filters, results.NO_DISTANCE, reading)
     found = DistanceResult(values, rows)
-    found.rows_read = reading.rows_read
+    found.rows_read, found.n_bits = reading.rows_read, 8 * pieces.shape[1]
     return found
 
 
@@ -91,8 +89,7 @@ def asymmetric_top_k(
     exclude: Any = None,
     lengths: NDArray[np.float32] | None = None,
     offsets: NDArray[np.float32] | None = None,
-    recall: float | None = None,
-    probes: int | None = None,
+    recall: float | Probes | None = None,
 ) -> ScoreResult:
     """The k rows of `codes` that score highest against float queries.
 
@@ -131,7 +128,7 @@ def asymmetric_top_k(
     if offsets is not None or lengths is not None:
         added = np.zeros(queries.shape[:-1]) if offsets is None else np.asarray(offsets)
         added = added.reshape(-1).astype(np.float32)
-    reading = _reading(pieces, queries, recall, probes, lengths)
+    reading = _reading(pieces, queries, recall, lengths)
 
     def search(part: Any, scores: Any, rows: Any, native: Any, cells: Any) -> None:
         asked = queries[part], rows.shape[-1], most
@@ -158,17 +155,13 @@ def prepared_top_k(
 
 
 def _reading(
-    pieces: CodePieces, queries: NDArray[Any], recall: Any, probes: Any, lengths: Any = None
+    pieces: CodePieces, queries: NDArray[Any], recall: float | Probes | None, lengths: Any = None
 ) -> Reading:
     """What a search reads. InputError if it names cells and there are none."""
-    if recall is not None and probes is not None:
-        raise InputError("recall and probes are given, expected one of them")
-    recall = None if recall is None else checks.number("recall", recall, 0, 1)
-    probes = None if probes is None else checks.whole("probes", probes, 1)
-    if probes is not None and pieces.centers is None:
+    if isinstance(recall, Probes) and pieces.centers is None:
         hint = "make them with `embits cells FILE -o FILE2`, or binarize with cells="
-        raise InputError(f"probes={probes} needs cells, and these codes have none: {hint}")
-    return Reading(pieces, queries, recall, probes, lengths)
+        raise InputError(f"probes={recall.n} needs cells, and these codes have none: {hint}")
+    return Reading(pieces, queries, recall, lengths)
 
 
 def _filled(
@@ -343,7 +336,7 @@ def too_many(most: int, bound: str) -> TooManyResultsError:
     )
 
 
-def wanted_bound(
+def parse_bound(
     metric: Metric, distance: int | None, similarity: float | None, n_bits: int
 ) -> float:
     """The largest distance, or the lowest score, of a search without a k; InputError if wrong."""
@@ -369,7 +362,7 @@ def prepared_within(
     max_results: int | None = None,
     lengths: NDArray[np.float32] | None = None,
 ) -> WithinResult | WithinScoreResult:
-    """All rows up to what `wanted_bound` gave, for a batch that a metric prepared; see `within`."""
+    """All rows up to what `parse_bound` gave, for a batch that a metric prepared; see `within`."""
     if prepared.offsets is None:
         return within(
             codes, prepared.queries, int(bound), threads, where=where, max_results=max_results

@@ -106,7 +106,7 @@ def search_texts(
     vectors = vectors_of(encoder, queries)
     if not hybrid:
         asked = vectors[0] if isinstance(texts, str) else vectors
-        return cast("ScoreResult", bits.search(asked, k, metric="asymmetric", where=where))
+        return cast("ScoreResult", bits.search(asked, k, where=where))
     passing = bits._filters(() if isinstance(texts, str) else (len(queries),), where, None, None)
     each = passing if isinstance(passing, list) else [passing] * len(queries)
     chosen = [np.arange(len(bits)) if one is None else one.rows for one in each]
@@ -119,14 +119,14 @@ def search_texts(
         scores[place], rows[place] = both[best], allowed[best]
     if isinstance(texts, str):
         scores, rows = scores[0], rows[0]
-    return bits._named(ScoreResult(scores, rows))
+    return bits._with_ids(ScoreResult(scores, rows))
 
 
 def _meanings(bits: BinaryVectors, vector: NDArray[np.float32]) -> NDArray[np.float32]:
     """Standardized scores of all rows by their codes."""
     scores = np.zeros(len(bits), np.float32)
     if vector.any():
-        found = bits.search(vector, len(bits), metric="asymmetric", second_look=0)
+        found = bits.search(vector, len(bits), rescore=0)
         scores[found.rows] = found[0]
     return _standardized(scores)
 
@@ -202,7 +202,7 @@ def least_score(bits: BinaryVectors, encoder: Encoder) -> float:
     vectors = vectors[vectors.any(axis=1)]
     if not len(vectors) or not len(bits):
         return 0.0
-    found = bits.search(vectors, 1, metric="asymmetric")
+    found = bits.search(vectors, 1)
     return float(np.quantile(found[0][:, 0], 0.98))
 
 

@@ -76,7 +76,7 @@ def evaluate_neighbors(
     most = max(at, default=0)
     truth = float_neighbors(raw, rows, most, unseen) if truth is None else truth
     by_code = bits.search(bits.codes[rows], most + 1, where=unseen).rows
-    by_floats = bits.search(raw.matrix[rows], most + 1, metric="asymmetric", where=unseen).rows
+    by_floats = bits.search(raw.matrix[rows], most + 1, where=unseen).rows
     result: dict[str, Any] = {}
     for way, nearest in ("recall", by_code), ("asymmetric_recall", by_floats):
         found = without_self(nearest, rows, most)

@@ -24,6 +24,7 @@ from embits.evaluation.statistics import NO_SAMPLES, Samples
 from embits.evaluation.tasks.base import Subject, Task
 from embits.evaluation.tasks.neighbors import best_rows
 from embits.search.metrics import METRICS
+from embits.search.plan import Rescore
 
 DEPTH = 100  # documents of a ranking
 OVERSAMPLE = 4  # rescored: times k documents are found by Hamming distance, then ordered by cosine
@@ -97,7 +98,7 @@ def score_codes(data: RetrievalSet, coder: Coder) -> dict[str, Scores]:
     # Each measure belongs to a search of its own depth: a longer shortlist would help nDCG@10.
     floats = data.corpus.matrix
     short, long = (
-        bits.search(judged.queries, k, rescore=OVERSAMPLE * k, floats=floats).rows
+        bits.search(judged.queries, k, rescore=Rescore(OVERSAMPLE * k, floats)).rows
         for k in (10, DEPTH)
     )
     recall = score_rankings(judged, long)["recall@100"]

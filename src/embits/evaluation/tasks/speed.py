@@ -49,7 +49,7 @@ def bit_contenders(path: Path | None, bits: BinaryVectors, threads: int) -> Iter
 
     def first_answer(path: Path) -> object:
         opened = load(path)
-        return opened.search(opened.codes[0], 10, threads=threads)
+        return opened.on(threads=threads).search(opened.codes[0], 10)
 
     def numpy_scan(row: int, k: int) -> object:
         distances = np.bitwise_count(codes ^ codes[row]).sum(axis=1, dtype=np.int32)

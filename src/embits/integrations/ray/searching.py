@@ -39,10 +39,11 @@ from embits.rows import LENGTHS, Lengths
 from embits.search import DistanceResult, PairsResult, ScoreResult, WithinResult, WithinScoreResult
 from embits.search import pairs as near
 from embits.search.filters import Filters, check_state, found_rows, one_of, parse_filters
-from embits.search.metrics import Prepared, metric_of
-from embits.search.rescoring import exact_scores, looked, wanted_look
+from embits.search.metrics import Prepared
+from embits.search.plan import Rescore, metric_for, plan_stages
+from embits.search.rescoring import exact_scores, rescore_decoded
 from embits.search.results import NO_DISTANCE, NO_ROW, NO_SCORE
-from embits.search.scan import prepared_top_k, prepared_within, too_many, wanted_bound
+from embits.search.scan import parse_bound, prepared_top_k, prepared_within, too_many
 from embits.vectors import as_words
 
 MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 22  # of a span; a Parquet piece is never divided
@@ -56,7 +57,7 @@ Address: TypeAlias = str | os.PathLike[str]
 
 
 def search(
-    collection: Address, queries: Any, k: int = 10, *, metric: str = "hamming", where: Any = None,
+    collection: Address, queries: Any, k: int = 10, *, metric: str | None = None, where: Any = None,
     exclude: Any = None, rows: Any = None, second_look: int | None = None,
     column: str | None = None, ids: str | None = None, target: Address | None = None,
     overwrite: bool = False, workers: int | None = None, progress: Progress | None = None,
@@ -94,7 +95,9 @@ def search(
         limits: Any = filters if isinstance(filters, list) else [filters]
         most = max((len(job if each is None else each) for each in limits), default=0)
         k = wanted_rows(k, most)
-        look = wanted_look(job.coder, asked.metric, second_look, k)
+        rescore = None if second_look is None else Rescore(second_look, "decoded")
+        stages = plan_stages(job.coder, asked.metric, k, len(job), rescore, lambda by: None)
+        look = stages[0].size if stages else 0
         found = asked.run(filters, _Wanted(k, shortlist=min(look, most)))
     if not isinstance(found, _Found):
         return found
@@ -119,7 +122,7 @@ def within(
     job = _Job(collection, target, overwrite, workers, progress)
     with job.errors():
         asked = _Queries(job, metric, queries, column, ids)
-        bound = wanted_bound(asked.metric, distance, similarity, job.coder.n_bits_)
+        bound = parse_bound(asked.metric, distance, similarity, job.coder.n_bits_)
         wanted = _Wanted(None, bound, wanted_results(max_results))
         found = asked.run(asked.filters(where, exclude, rows), wanted)
     if not isinstance(found, _Found):
@@ -336,13 +339,13 @@ class _Queries:
     """The queries of a job, an array or Parquet files, which are searched in blocks."""
 
     def __init__(
-        self, job: _Job, metric: str, source: Any, column: str | None, ids: str | None
+        self, job: _Job, metric: str | None, source: Any, column: str | None, ids: str | None
     ) -> None:
         if job.target is None and ids is not None:
             raise InputError("ids names the queries in a Parquet file: pass target")
-        self.job, self.metric, self._name_type = job, metric_of(metric), pa.int64()
+        self.job, self._name_type = job, pa.int64()
         if isinstance(source, str | os.PathLike):
-            files = Vectors(source, column, ids)
+            files, self.metric = Vectors(source, column, ids), metric_for(metric, np.empty(0))
             self.n, self._batches = files.n_rows, self._read(files, ids)
             if ids is not None:
                 self._name_type = files.schema.field(ids).type
@@ -350,6 +353,7 @@ class _Queries:
         if column is not None or ids is not None:
             raise InputError("column and ids name columns of Parquet files, not of an array")
         array, coder = to_numpy(source), job.coder
+        self.metric = metric_for(metric, array)
         array = coder.check_codes(array) if array.dtype == np.uint8 else coder.check_vectors(array)
         self.n, self._batches = len(array), iter([(array, np.arange(len(array)))])
         self.metric.prepare(coder, array[:1])  # refuses codes that must be floats
@@ -451,7 +455,7 @@ class _Queries:
         rows, places = np.unique(found.rows[is_row], return_inverse=True)
         shortlist = np.full(found.rows.shape, NO_ROW, np.int64)
         shortlist[is_row] = places
-        look = ray.remote(num_cpus=1, max_retries=-1)(looked)
+        look = ray.remote(num_cpus=1, max_retries=-1)(rescore_decoded)
         given = self.job.coder, self.job.codes(rows), self.metric, queries, shortlist, k
         scores, chosen = ray.get(look.remote(*given))
         return _Found(found.queries[:, :k], -scores, np.append(rows, NO_ROW)[chosen], scores)
