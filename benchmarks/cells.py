@@ -127,13 +127,15 @@ def report(name, bits, plain, queries, recalls=(0.9, 0.95, 0.99)):
     vectors = queries
     for metric in ("hamming", "asymmetric"):
         queries = bits.encode(vectors) if metric == "hamming" else vectors
-        exact = plain.search(queries, K, metric=metric, threads=2)
+        exact = plain.on(threads=2).search(queries, K, metric=metric)
         for recall in recalls:
-            some = bits.search(queries, K, metric=metric, recall=recall, threads=2)
+            some = bits.on(threads=2).search(queries, K, metric=metric, recall=recall)
             rivals = {
-                "exact": lambda i, m=metric, q=queries: plain.search(q[i], K, metric=m, threads=1),
-                "cells": lambda i, m=metric, r=recall, q=queries: bits.search(
-                    q[i], K, metric=m, recall=r, threads=1
+                "exact": lambda i, m=metric, q=queries: plain.on(threads=1).search(
+                    q[i], K, metric=m
+                ),
+                "cells": lambda i, m=metric, r=recall, q=queries: bits.on(threads=1).search(
+                    q[i], K, metric=m, recall=r
                 ),
             }
             times = paired(rivals, len(queries))
@@ -156,8 +158,8 @@ def batches(bits, plain, queries, recall=0.95, turns=3):
     batch = bits.encode(queries[:1000])
     for _ in range(turns):
         for name, call in (
-            ("exact", lambda: plain.search(batch, K, threads=1)),
-            ("cells", lambda: bits.search(batch, K, recall=recall, threads=1)),
+            ("exact", lambda: plain.on(threads=1).search(batch, K)),
+            ("cells", lambda: bits.on(threads=1).search(batch, K, recall=recall)),
         ):
             begin = time.thread_time()
             call()
@@ -198,7 +200,7 @@ def binary_ivf(bits, plain, queries, recall=0.95):
     times = paired(
         {
             "faiss": lambda i: index.search(asked[i : i + 1], K),
-            "cells": lambda i: bits.search(asked[i], K, recall=recall, threads=1),
+            "cells": lambda i: bits.on(threads=1).search(asked[i], K, recall=recall),
         },
         len(asked),
     )

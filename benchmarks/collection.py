@@ -103,7 +103,7 @@ def searches(n: int, dims: int) -> Iterator[tuple[str, int, Callable[[embits.Bin
     floats = np.random.default_rng(4).normal(size=(100, dims)).astype("f4")
     half = embits.search.select(n, np.random.default_rng(5).random(n) < 0.5)
     yield "one query", 25, lambda bits: bits.search(queries[0])
-    yield "one query, one thread", 25, lambda bits: bits.search(queries[0], threads=1)
+    yield "one query, one thread", 25, lambda bits: bits.on(threads=1).search(queries[0])
     yield "one query, half of the rows", 15, lambda bits: bits.search(queries[0], where=half)
     yield "one float query", 15, lambda bits: bits.search(floats[0], metric="asymmetric")
     yield "100 queries", 7, lambda bits: bits.search(queries[:100])

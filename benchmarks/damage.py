@@ -84,7 +84,7 @@ def _usearch() -> tuple[Callable[[str], None], Load]:
         index.save(path)
 
     def load(path: str) -> Answer:
-        found = Index.restore(path).search(codes()[:50], K, threads=1)
+        found = Index.restore(path).on(threads=1).search(codes()[:50], K)
         return found.distances.tobytes() + found.keys.tobytes()
 
     return save, load

@@ -173,8 +173,8 @@ def speed():
         decode = median(lambda: coder.net.decode(codes[:100], threads=1), 50)
         whole = [
             median(
-                lambda look=look: bits.search(
-                    X[9000], 10, metric="asymmetric", threads=1, second_look=look
+                lambda look=look: bits.on(threads=1).search(
+                    X[9000], 10, metric="asymmetric", rescore=embits.Rescore(look, "decoded")
                 ),
                 50,
             )

@@ -131,10 +131,8 @@ class Embits:
 
     def search(self, query: np.ndarray, setting: Any) -> Any:
         recall, rescore = setting
-        return self.bits.search(
-            query, K, metric="asymmetric", threads=1, recall=recall, rescore=rescore,
-            floats=self.floats,
-        ).rows  # fmt: skip
+        bits, finer = self.bits.on(threads=1), embits.Rescore(rescore, self.floats)
+        return bits.search(query, K, recall=recall, rescore=finer).rows
 
 
 class EmbitsExact(Embits):
@@ -145,7 +143,7 @@ class EmbitsCodes(Embits):
     settings = RECALLS
 
     def search(self, query: np.ndarray, setting: Any) -> Any:
-        return self.bits.search(query, K, metric="asymmetric", threads=1, recall=setting).rows
+        return self.bits.on(threads=1).search(query, K, metric="asymmetric", recall=setting).rows
 
 
 class EmbitsNeural(EmbitsCodes):
@@ -156,9 +154,17 @@ class EmbitsNeural(EmbitsCodes):
 
     def search(self, query: np.ndarray, setting: Any) -> Any:
         recall, look = setting
-        return self.bits.search(
-            query, K, metric="asymmetric", threads=1, recall=recall, second_look=look
-        ).rows
+        return (
+            self.bits.on(threads=1)
+            .search(
+                query,
+                K,
+                metric="asymmetric",
+                recall=recall,
+                rescore=embits.Rescore(look, "decoded"),
+            )
+            .rows
+        )
 
 
 class Flat:
@@ -316,7 +322,7 @@ class Usearch:
 
     def search(self, query: np.ndarray, setting: Any) -> Any:
         self.graph.expansion_search = setting
-        return self.graph.search(query, K, threads=1).keys
+        return self.graph.on(threads=1).search(query, K).keys
 
 
 FLAT = "all floats (FAISS)"

@@ -146,7 +146,7 @@ def search_ms(bits: embits.BinaryVectors, metric: Metric) -> float:
     took = []
     for query in np.random.default_rng(1).standard_normal((200, DIMS), dtype=np.float32):
         start = time.process_time()
-        bits.search(query, K, metric=metric, threads=1)
+        bits.on(threads=1).search(query, K, metric=metric)
         took.append(time.process_time() - start)
     return 1000 * statistics.median(took)
 

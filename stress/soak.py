@@ -108,7 +108,10 @@ def ask(served: Served, i: int) -> None:
         case 6:
             assert not (bits.search(matrix[row], 5, where=evens).rows % 2).any()
         case 7:
-            assert row not in bits.search(matrix[row], 5, exclude=[f"word{row}"]).rows
+            assert (
+                row
+                not in bits.search(matrix[row], 5, where=bits.select(exclude=[f"word{row}"])).rows
+            )
         case 8:
             now = collection.snapshot()  # whole, whatever the writer does
             found = now.search(matrix[row], 5)
@@ -120,7 +123,7 @@ def ask(served: Served, i: int) -> None:
             options = ({"rescore": 20}, {"recall": 0.9}, {"probes": 2})[i // 15 % 3]
             assert len(collection.search(matrix[row], 5, **options).rows) == 5
         case 11:
-            in_cells.search(matrix[row], 5, probes=3)
+            in_cells.search(matrix[row], 5, recall=embits.Probes(3))
         case 12:
             in_cells.search(matrix[row], 5, recall=0.9, where=evens)
         case _:

@@ -52,7 +52,7 @@ class EmbitsHamming(BaseANN):
 
     def _search(self, codes, n, threads):
         if self._index == "cells":
-            return self._bits.search(codes, n, recall=self._recall, threads=threads).rows
+            return self._bits.on(threads=threads).search(codes, n, recall=self._recall).rows
         if self._index == "multi-index":
             return self._multi_index.top_k(codes, n, threads=threads).rows
         return top_k(self._codes, codes, n, threads).rows
@@ -118,7 +118,7 @@ class Embits(BaseANN):
         how = dict(self._how)
         if self._oversample:
             how |= {"rescore": int(self._oversample * n), "floats": self._floats}
-        return self._bits.search(np.asarray(queries, np.float32), n, threads=threads, **how).rows
+        return self._bits.on(threads=threads).search(np.asarray(queries, np.float32), n, **how).rows
 
     def __str__(self):
         return self.name

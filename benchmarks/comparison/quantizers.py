@@ -34,7 +34,9 @@ def embits_maker(name: str, n_bits: int, seed: int, device: str) -> Maker:
 
         def by(metric: str, first: int = 0) -> Search:
             rows = bits.subset(np.arange(len(bits)) >= first) if first else bits
-            return lambda queries, k: rows.search(queries, k, metric=metric, threads=1).rows + first
+            return lambda queries, k: (
+                rows.on(threads=1).search(queries, k, metric=metric).rows + first
+            )
 
         metrics = {"Hamming": "hamming", "float query": "asymmetric", "decoded": "decoded"}
         ways = {way: by(metric) for way, metric in metrics.items()}

@@ -97,7 +97,7 @@ def test_the_asymmetric_search_ranks_as_their_rescoring_does():
     shortlist = np.argsort(distances, axis=1, kind="stable")[:, :20]
     dots = np.einsum("qd,qkd->qk", queries, np.unpackbits(bits.codes, axis=1)[shortlist])
     best = np.take_along_axis(shortlist, np.argsort(-dots, axis=1, kind="stable")[:, :5], 1)
-    scores, rows = bits.search(queries, k=5, metric="asymmetric", oversample=4)
+    scores, rows = bits.search(queries, k=5, metric="asymmetric", rescore=20)
     np.testing.assert_array_equal(rows, best)
     # Ours is the cosine of the floats and the signs, theirs the dot product with 0 and 1.
     signed = 2 * np.sort(dots, axis=1)[:, ::-1][:, :5] - queries.sum(axis=1)[:, None]
@@ -215,8 +215,10 @@ def test_tensors_are_taken_wherever_vectors_are():
     for tensors in (Tensor(X), Tensor(X, "torch.bfloat16"), [Tensor(x) for x in X]):
         bits = embits.binarize(tensors, 64, "lsh")
         np.testing.assert_array_equal(bits.codes, expected.codes)
-    _, rows = bits.search(Tensor(X[:2]), k=3, floats=Tensor(X))
-    np.testing.assert_array_equal(rows, expected.search(X[:2], k=3, floats=X)[1])
+    _, rows = bits.search(Tensor(X[:2]), k=3, rescore=embits.Rescore(by=Tensor(X)))
+    np.testing.assert_array_equal(
+        rows, expected.search(X[:2], k=3, rescore=embits.Rescore(by=X))[1]
+    )
     np.testing.assert_array_equal(bits.encode(Tensor(X[0])), expected.codes[0])
     np.testing.assert_array_equal(quantize_embeddings(Tensor(X)), quantize_embeddings(X))
 
@@ -265,8 +267,8 @@ def test_mapped_float16_is_binarized_and_rescored_in_place(tmp_path):
     np.save(tmp_path / "x.npy", X.astype("f2"))
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     bits = embits.binarize(mapped, 64, "lsh")
-    by_path = bits.search(mapped[:3], k=4, floats=tmp_path / "x.npy")
-    by_array = bits.search(mapped[:3], k=4, floats=mapped)
+    by_path = bits.search(mapped[:3], k=4, rescore=embits.Rescore(by=tmp_path / "x.npy"))
+    by_array = bits.search(mapped[:3], k=4, rescore=embits.Rescore(by=mapped))
     for one, other in zip(by_path, by_array, strict=True):
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(by_array[1][:, 0], [0, 1, 2])

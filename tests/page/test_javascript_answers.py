@@ -116,7 +116,7 @@ def test_searches_with_filters_are_pythons(opened, name):
 
 def scan(bits, x, metric):
     """The best rows by the scores of `within`, which takes no second look."""
-    return bits.search(x, 64, metric=metric, second_look=0)
+    return bits.search(x, 64, metric=metric, rescore=0)
 
 
 def between(scores):

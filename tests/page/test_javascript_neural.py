@@ -155,7 +155,7 @@ def test_any_coder_takes_a_second_look(tmp_path):
         wanted = [question("search", x, secondLook=50, **settings) for x in X[:20]]
         answered = asked(tmp_path, {"some.safetensors": wanted})["some.safetensors"]
         for x, found in zip(X[:20], answered["JavaScript"], strict=True):
-            assert_same(found, bits.search(x, second_look=50, **settings))
+            assert_same(found, bits.search(x, rescore=embits.Rescore(50, "decoded"), **settings))
 
 
 @needs_node

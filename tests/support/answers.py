@@ -57,8 +57,8 @@ def _codes(bits: Bits) -> Iterator[Any]:
     if len(bits):
         queries = _cut(bits, bits.codes[:2])
         yield from bits.search(queries, 4)
-        yield from bits.search(queries, 4, rows=np.arange(0, len(bits), 2))
-        yield from bits.search(queries[:1], 4, exclude=[bits.words[0]])
+        yield from bits.search(queries, 4, where=bits.select(rows=np.arange(0, len(bits), 2)))
+        yield from bits.search(queries[:1], 4, where=bits.select(exclude=[bits.words[0]]))
         first, last = _first_and_last(bits)
         yield bits.similarity(first, last)
         yield bits.most_similar(first, topn=5, exclude=bits.select(rows=[0]))
@@ -70,7 +70,10 @@ def _columns(bits: Bits) -> Iterator[Any]:
         yield bits.get(rows=np.arange(min(len(bits), 3)))
     if len(bits) and bits.byte_counts().cells:
         queries = _cut(bits, bits.codes[:2])
-        yield from (*bits.search(queries, 3, probes=2), *bits.search(queries, 3, recall=0.7))
+        yield from (
+            *bits.search(queries, 3, recall=embits.Probes(2)),
+            *bits.search(queries, 3, recall=0.7),
+        )
     if "lengths" in bits.columns and not bits.coder.is_left_out:
         yield from bits.search(np.linspace(-1, 1, bits.dims, dtype="f4"), 3, metric="dot")
 
@@ -88,7 +91,7 @@ def _floats(bits: Bits) -> Iterator[Any]:
     x = np.linspace(-1, 1, bits.dims, dtype="f4")
     yield from (bits.encode(x), bits.encode(np.stack([x, -x])), bits.decode())
     yield from (*bits.search(x, 3), *bits.search(x, 3, metric="asymmetric"))
-    yield from bits.search(np.stack([x, -x]), 3, metric="asymmetric", oversample=2)
+    yield from bits.search(np.stack([x, -x]), 3, metric="asymmetric", rescore=6)
     yield bits.coder.state()
     if len(bits):
         asked = bits.select(rows=[0, len(bits) - 1])

@@ -279,4 +279,4 @@ def test_original_floats_that_are_damaged_are_refused_in_a_search(path, content)
     is_npy = content.startswith(b"\x93NUMPY")
     said = "no usable array" if is_npy else "a file of another format, expected a .npy"
     with pytest.raises(embits.ReadError, match=said):
-        bits.search(np.ones(6, "f4"), 3, floats=path)
+        bits.search(np.ones(6, "f4"), 3, rescore=embits.Rescore(by=path))

@@ -80,7 +80,7 @@ def test_whole_numbers_that_are_no_ids_are_refused_and_rows_have_a_name(vectors)
         lambda: bits.search(5),
         lambda: bits.search(bits.codes[0], where=[5]),
         lambda: bits.search(bits.codes[0], where=np.array([5])),
-        lambda: bits.search(bits.codes[0], exclude=[5]),
+        lambda: bits.search(bits.codes[0], where=bits.select(exclude=[5])),
         lambda: bits.within(bits.codes[0], 5, where=[5]),
         lambda: bits.select([5]),
         lambda: bits.subset([5]),
@@ -88,16 +88,24 @@ def test_whole_numbers_that_are_no_ids_are_refused_and_rows_have_a_name(vectors)
         with pytest.raises(embits.UnknownWordError, match="give row numbers as rows="):
             ask()
     assert 5 not in bits
-    assert bits.search(bits.codes[0], rows=[7, 5], k=9).rows.tolist() in ([5, 7], [7, 5])
+    assert bits.search(bits.codes[0], k=9, where=bits.select(rows=[7, 5])).rows.tolist() in (
+        [5, 7],
+        [7, 5],
+    )
     assert set(bits.within(bits.codes[0], 32, rows=[7, 5]).rows.tolist()) == {5, 7}
     assert {word for word, _ in bits.most_similar("word0", rows=[5, 7])} == {"word5", "word7"}
     assert bits.subset(rows=[7, 5]).ids().tolist() == ["word7", "word5"]
     assert np.array_equal(bits.decode(rows=[7, 5]), bits.decode(["word7", "word5"]))
-    assert 5 not in bits.search(bits.codes[0], exclude=bits.select(rows=[5]), k=600).rows
+    assert (
+        5
+        not in bits.search(
+            bits.codes[0], k=600, where=bits.select(exclude=bits.select(rows=[5]))
+        ).rows
+    )
     with pytest.raises(embits.InputError, match="where and rows are given"):
-        bits.search(bits.codes[0], rows=[5], where=["word7"])
+        bits.search(bits.codes[0], where=bits.select(["word7"], rows=[5]))
     with pytest.raises(embits.InputError, match="rows has row 600, but there are 600 rows"):
-        bits.search(bits.codes[0], rows=[600])
+        bits.search(bits.codes[0], where=bits.select(rows=[600]))
 
 
 def test_uuid_objects_are_ids_everywhere(vectors):
@@ -159,10 +167,41 @@ def test_encode_gives_unseen_vectors_the_codes_of_their_kind(vectors, bits):
 
 def test_search_takes_codes_or_floats(vectors, bits):
     by_code = bits.search(bits.codes[:5], k=3)
-    by_float = bits.search(vectors.matrix[:5], k=3)
+    by_float = bits.search(vectors.matrix[:5], k=3, metric="hamming")
     for a, b in zip(by_code, by_float, strict=True):
         assert np.array_equal(a, b)
-    assert bits.search(vectors.matrix[0], k=3)[1].shape == (3,)
+    assert np.array_equal(by_code.scores, (1 - by_code.distances / bits.n_bits).astype("f4"))
+    found = bits.search(vectors.matrix[0], k=3)
+    assert found.rows.shape == (3,)
+    assert np.array_equal(found, bits.search(vectors.matrix[0], k=3, metric="asymmetric"))
+
+
+def test_search_has_six_parameters_and_forwards_the_old_ones(vectors, bits):
+    names = ["self", "queries", "k", "metric", "where", "recall", "rescore"]
+    assert list(inspect.signature(bits.search.__func__).parameters) == names
+    X = vectors.matrix
+    rows = np.arange(0, 600, 7)
+    pairs = (
+        ({"threads": 1}, {}),
+        ({"device": "cpu"}, {}),
+        ({"rows": rows}, {"where": bits.select(rows=rows)}),
+        ({"exclude": ["word4"]}, {"where": bits.select(exclude=["word4"])}),
+        ({"where": [None, ["word9"]], "exclude": [["word0"], None]},
+         {"where": [bits.select(exclude=["word0"]), ["word9"]]}),
+        ({"floats": X}, {"rescore": embits.Rescore(by=X)}),
+        ({"floats": X, "rescore": 9}, {"rescore": embits.Rescore(9, X)}),
+        ({"second_look": 9}, {"rescore": embits.Rescore(9, "decoded")}),
+        ({"second_look": 9, "floats": X},
+         {"rescore": (embits.Rescore(9, "decoded"), embits.Rescore(by=X))}),
+        ({"metric": "asymmetric", "oversample": 2}, {"metric": "asymmetric", "rescore": 8}),
+    )  # fmt: skip
+    for old, new in pairs:
+        with pytest.warns(DeprecationWarning, match="search has new keywords"):
+            found = bits.search(X[:2], 4, **old)
+        expected = bits.search(X[:2], 4, **new)
+        assert all(map(np.array_equal, found, expected))
+    with pytest.raises(TypeError, match="unknown"):
+        bits.search(X[:2], unknown=1)
 
 
 def test_asymmetric_search_scores_floats_against_bits(vectors, bits):
@@ -172,7 +211,7 @@ def test_asymmetric_search_scores_floats_against_bits(vectors, bits):
     scores, rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric")
     assert np.allclose(scores, -np.sort(-wanted, axis=1)[:, :9], atol=1e-4)
     assert np.array_equal(rows, np.argsort(-wanted, axis=1, kind="stable")[:, :9])
-    all_rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric", oversample=1e9)[1]
+    all_rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric", rescore=600)[1]
     assert np.array_equal(all_rows, rows)
 
 
@@ -196,7 +235,7 @@ def test_decoded_search_asks_with_the_vector_rebuilt_from_a_code(vectors, bits):
         assert np.array_equal(got.scores, wanted.scores)
     one = bits.search(bits.codes[1], k=5, metric="decoded")
     assert np.array_equal(one.rows, wanted.rows[1])
-    shortlist = bits.search(bits.codes[:3], k=5, metric="decoded", oversample=1e9)
+    shortlist = bits.search(bits.codes[:3], k=5, metric="decoded", rescore=600)
     assert np.array_equal(shortlist.rows, wanted.rows)
 
 
@@ -220,7 +259,7 @@ def test_a_shortlist_is_put_in_order_by_the_original_floats(vectors, bits, tmp_p
     np.save(tmp_path / "x.npy", vectors.matrix)
     for metric in ("hamming", "asymmetric"):
         _, rows = bits.search(
-            vectors.matrix[3], k=5, metric=metric, oversample=120, floats=tmp_path / "x.npy"
+            vectors.matrix[3], k=5, metric=metric, rescore=embits.Rescore(600, tmp_path / "x.npy")
         )
         assert np.array_equal(rows, wanted)
 
@@ -228,14 +267,14 @@ def test_a_shortlist_is_put_in_order_by_the_original_floats(vectors, bits, tmp_p
 def test_searches_that_need_floats_refuse_codes(vectors, bits):
     for wrong in (
         {"metric": "asymmetric"},
-        {"floats": vectors.matrix},
-        {"oversample": 4},
+        {"rescore": embits.Rescore(by=vectors.matrix)},
+        {"rescore": 40},
         {"metric": "cosine"},
     ):
         with pytest.raises(embits.InputError):
             bits.search(bits.codes[:2], **wrong)
     with pytest.raises(embits.InputError, match="expected the originals"):
-        bits.search(vectors.matrix[:2], floats=vectors.matrix[:5])
+        bits.search(vectors.matrix[:2], rescore=embits.Rescore(by=vectors.matrix[:5]))
 
 
 def test_a_file_answers_as_the_object_it_was_saved_from(bits, saved):

@@ -11,10 +11,11 @@ OPTIONS = [
     {},
     {"metric": "asymmetric"},
     {"metric": "decoded"},
-    {"metric": "asymmetric", "oversample": 3},
-    {"metric": "decoded", "oversample": 3},
-    {"floats": X},
-    {"floats": X, "metric": "asymmetric", "oversample": 2},
+    {"metric": "hamming"},
+    {"metric": "asymmetric", "rescore": 21},
+    {"metric": "decoded", "rescore": 21},
+    {"rescore": embits.Rescore(by=X)},
+    {"rescore": embits.Rescore(14, by=X), "metric": "asymmetric"},
 ]
 
 
@@ -36,19 +37,23 @@ def subset_of(named, mask):
 @pytest.mark.parametrize("q", [1, 40])
 def test_a_filter_is_a_search_of_a_subset(named, mask, options, q):
     numbers = np.flatnonzero(mask)
-    of_subset = {**options, "floats": X[mask]} if "floats" in options else options
+    rescore = options.get("rescore")
+    if isinstance(rescore, embits.Rescore):
+        of_subset = {**options, "rescore": embits.Rescore(rescore.n, X[mask])}
+    else:
+        of_subset = options
     values, rows = subset_of(named, mask).search(X[:q], 7, **of_subset)
     filters = [
         {"where": mask},
-        {"rows": numbers[::-1]},
+        {"where": named.select(rows=numbers[::-1])},
         {"where": named.select(rows=numbers)},
         {"where": named.ids(numbers)},
         {"where": set(named.ids(numbers).tolist())},
         {"where": named.select(mask)},
-        {"exclude": ~mask},
-        {"exclude": named.ids(np.flatnonzero(~mask)).tolist()},
+        {"where": named.select(exclude=~mask)},
+        {"where": named.select(exclude=named.ids(np.flatnonzero(~mask)).tolist())},
         {"where": np.tile(mask, (q, 1))},
-        {"where": [named.ids(numbers).tolist()] * q, "exclude": [None] * q},
+        {"where": [named.ids(numbers).tolist()] * q},
     ]
     for filtered in filters:
         found, found_rows = named.search(X[:q], 7, **options, **filtered)
@@ -72,7 +77,7 @@ def test_whole_numbers_are_the_ids_that_they_are_written_as():
     bits = embits.binarize(X, n_bits=48, method="lsh", ids=range(300, 0, -1))
     for where in ([7], ["7"], np.array([7]), {7}):
         assert bits.search(X[0], 5, where=where).rows.tolist() == [293]
-    assert bits.search(X[0], 5, rows=[7]).rows.tolist() == [7]
+    assert bits.search(X[0], 5, where=bits.select(rows=[7])).rows.tolist() == [7]
 
 
 def test_rows_without_ids_are_found_by_their_numbers():
@@ -121,22 +126,24 @@ def test_a_text_that_is_no_id_must_be_embedded_first(named):
 
 
 def test_excluded_ids_that_are_not_there_are_ignored(named):
-    found = named.search(X[0], 5, exclude=["a", "id0"]).rows
-    np.testing.assert_array_equal(found, named.search(X[0], 5, exclude=["id0"]).rows)
+    found = named.search(X[0], 5, where=named.select(exclude=["a", "id0"])).rows
+    np.testing.assert_array_equal(
+        found, named.search(X[0], 5, where=named.select(exclude=["id0"])).rows
+    )
     assert len(named.select(exclude=["a"])) == 300
 
 
 @pytest.mark.parametrize("many", [[3, "id9"], ["id9", 3], {3, "id9"}, np.array([3], object)])
 def test_an_excluded_number_that_is_no_id_is_refused_among_others_too(named, many):
     with pytest.raises(UnknownWordError, match=r"id '3'; 1 of .* whole numbers are ids"):
-        named.search(X[0], exclude=many)
+        named.search(X[0], where=named.select(exclude=many))
 
 
 def test_bools_among_ids_and_ids_among_rows_are_refused(named):
     with pytest.raises(InputError, match="strings or whole numbers: that of row 1 is True"):
         named.search(X[0], where=[7, True])
     with pytest.raises(InputError, match="rows has 'id7', expected row numbers: ids go in where="):
-        named.search(X[0], rows=["id7"])
+        named.search(X[0], where=named.select(rows=["id7"]))
 
 
 def test_ids_may_be_given_by_an_iterator(named):

@@ -192,11 +192,11 @@ def test_rescoring_orders_inner_products_by_those_of_the_floats() -> None:
     X[7] = X[8] + 1
     bits = embits.binarize(X, n_bits=128, method="itq", lengths=True)
     query = vectors(20, seed=7)[9]
-    found = bits.search(query, k=5, metric="dot", oversample=100, floats=X)
+    found = bits.search(query, k=5, metric="dot", rescore=embits.Rescore(500, X))
     np.testing.assert_array_equal(found.rows, np.argsort(-(X @ query))[:5])
     np.testing.assert_allclose(found.scores, np.sort(X @ query)[::-1][:5], rtol=1e-5)
     by_id = embits.WordVectors([str(i) for i in range(500)][::-1], X[::-1])
-    same = bits.search(query, k=5, metric="dot", oversample=100, floats=by_id)
+    same = bits.search(query, k=5, metric="dot", rescore=embits.Rescore(500, by_id))
     np.testing.assert_array_equal(same.rows, found.rows)
 
 

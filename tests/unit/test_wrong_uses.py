@@ -82,7 +82,7 @@ def test_search_takes_ids(documents):
         assert found.rows[:, 0].tolist() == [5, 0]
     with pytest.raises(embits.UnknownWordError, match="there is no word or id 'doc-9'"):
         bits.search("doc-9")
-    for needs_floats in ({"metric": "asymmetric"}, {"floats": X}):
+    for needs_floats in ({"metric": "asymmetric"}, {"rescore": embits.Rescore(by=X)}):
         with pytest.raises(embits.InputError, match="needs the float vectors"):
             bits.search("doc-5", **needs_floats)
     with pytest.raises(embits.InputError, match=r"the query is 5\.5, expected a float vector"):
@@ -104,10 +104,10 @@ def test_search_results_name_what_they_hold(documents):
     X, coder = documents
     bits = embits.BinaryVectors(None, coder.encode(X), coder)
     for field, options in (
-        ("distances", {}),
-        ("scores", {"metric": "asymmetric"}),
-        ("scores", {"metric": "asymmetric", "oversample": 2}),
-        ("cosines", {"floats": X}),
+        ("distances", {"metric": "hamming"}),
+        ("scores", {}),
+        ("scores", {"metric": "asymmetric", "rescore": 4}),
+        ("cosines", {"rescore": embits.Rescore(by=X)}),
     ):
         found = bits.search(X, k=2, **options)
         values, rows = found
@@ -176,7 +176,7 @@ def test_a_file_that_is_mostly_subwords_says_so(documents, tmp_path):
         (lambda bits, X: bits[[True, False]], "the key is True"),
         (lambda bits, X: embits.binarize(X, 8, "lsh", ids=[*"abcde", ""]), r"ids\[5\] is empty"),
         (lambda bits, X: bits.search(X[0], where="doc-2"), r"list of ids: where=\['doc-2'\]"),
-        (lambda bits, X: bits.search(X[0], device="tpu"), "device is 'tpu', expected"),
+        (lambda bits, X: bits.on(device="tpu").search(X[0]), "device is 'tpu', expected"),
         (lambda bits, X: bits.search(np.ma.masked_greater(X[0], 0)), "has masked values"),
         (lambda bits, X: bits.encode(np.ma.masked_greater(X, 0)), "has masked values"),
         (lambda bits, X: bits.similarity("doc-1", None), "the key is None"),
@@ -251,7 +251,7 @@ def test_floats_of_another_format_are_refused(tmp_path: Path) -> None:
     bits.save(tmp_path / "docs.safetensors")
     expected = r"found a file of another format, expected a \.npy; .*embits\.read_vectors\('.*docs"
     with pytest.raises(embits.ReadError, match=expected) as refused:
-        bits.search(matrix[:1], k=2, floats=tmp_path / "docs.safetensors")
+        bits.search(matrix[:1], k=2, rescore=embits.Rescore(by=tmp_path / "docs.safetensors"))
     assert str(refused.value).count("found") == 1
 
 

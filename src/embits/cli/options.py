@@ -443,7 +443,7 @@ ray_options = _ray_options(
     "Replace a file that does not hold codes, or a folder.",
 )
 search_ray_options = _ray_options(
-    ("tsv", "rescore", "floats", "words_file", "recall", "probes"),
+    ("tsv", "rescore", "oversample", "floats", "words_file", "recall", "probes"),
     {"column": _COLUMN, "ids": _IDS, "workers": _WORKERS},
     "Replace an existing file.",
 )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,6 +53,7 @@ _BATCH = 1024  # queries that are searched for at once
     help="Order the N best rows again: by --floats, by the vectors that a collection keeps, or by "
     "--metric after a search by Hamming distance.",
 )  # fmt: skip
+@click.option("--oversample", type=options.DecimalNumber(min=1), hidden=True)  # deprecated
 @click.option(
     "--second-look", type=options.WholeNumber(),
     help="Score the N best rows again by their decoded vectors [default: as the coder was fitted].",
@@ -88,6 +90,7 @@ def search(
     cluster: options.Cluster | None,
     k: int,
     rescore: int | None,
+    oversample: float | None,
     second_look: int | None,
     recall: float | None,
     probes: int | None,
@@ -122,6 +125,8 @@ def search(
     if recall is not None and probes is not None:
         raise click.UsageError("give --recall or --probes, not both")
     bits = load(file)
+    if oversample is not None and rescore is None:
+        rescore = math.ceil(k * min(oversample, len(bits)))
     stages = [] if second_look is None else [Rescore(second_look, "decoded")]
     if floats is not None or rescore is not None:
         stages.append(Rescore(rescore, None if floats is None else _read_originals(bits, floats)))

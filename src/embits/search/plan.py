@@ -242,10 +242,11 @@ def _stage(
 ) -> Stage:
     by, size = rescore.by, _ROWS_PER_NEIGHBOR * k if rescore.n is None else rescore.n
     size = min(max(k, size), n) if size else 0
-    vectors = None if by in ("decoded", "bits") else vectors_by("kept" if by is None else by)
+    is_name = isinstance(by, str) and by in ("decoded", "bits")
+    vectors = None if is_name else vectors_by("kept" if by is None else by)
     if vectors is not None:
         return Stage(size, vectors)
-    if by == "kept":
+    if isinstance(by, str) and by == "kept":
         raise InputError("no vectors are kept beside the codes: rescore by other vectors")
     if size and not metric.is_cosine:
         needs = 'float queries, metric="decoded", kept vectors, or Rescore(n, by=vectors)'
@@ -276,7 +277,11 @@ def forwards_old_keywords(search: _F) -> _F:
         old = {name: options.pop(name) for name in _OLD if name in options}
         if not old:
             return search(self, queries, k, **options)
-        hint = "; ".join(f"{name}: {_OLD[name]}" for name in old)
+        if old.get("oversample") is not None:
+            options["rescore"] = _shortlist_size(self, k, options, old.pop("oversample"))
+            old["oversample"] = None
+        hints = {**_OLD, "oversample": f"here rescore={options.get('rescore')}"}
+        hint = "; ".join(f"{name}: {hints[name]}" for name in old)
         warn_caller(f"search has new keywords in place of old ones: {hint}", DeprecationWarning)
         bits = self.on(old.get("device", "cpu"), old.get("threads"))
         return search(bits, queries, k, **_forwarded(bits, queries, k, options, old))
@@ -284,16 +289,18 @@ def forwards_old_keywords(search: _F) -> _F:
     return cast("_F", call)
 
 
+def _shortlist_size(bits: Any, k: Any, options: dict[str, Any], oversample: Any) -> int:
+    if options.get("rescore") is not None:
+        raise InputError("rescore and oversample are given: rescore alone is enough")
+    times, n = number("oversample", oversample, least=1), len(bits)
+    return min(math.ceil(wanted_rows(k, n) * min(times, n)), n)
+
+
 def _forwarded(
     bits: Any, queries: Any, k: Any, options: dict[str, Any], old: dict[str, Any]
 ) -> dict[str, Any]:
     """The keywords of `search` that stand for `options` and some of an earlier version."""
     rescore, stages = options.pop("rescore", None), list[Rescore]()
-    if old.get("oversample") is not None:
-        if rescore is not None:
-            raise InputError("rescore and oversample are given: rescore alone is enough")
-        times = number("oversample", old["oversample"], least=1)
-        rescore = math.ceil(wanted_rows(k, len(bits)) * min(times, len(bits)))
     if old.get("second_look") is not None:
         stages.append(Rescore(whole("second_look", old["second_look"]), "decoded"))
     if rescore is not None or old.get("floats") is not None:

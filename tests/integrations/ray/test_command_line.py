@@ -109,7 +109,9 @@ def test_the_command_line_searches(folder, matrix, coder, tmp_path):
     done = with_ray(*search, "--where", tmp_path / "allowed.txt", "--metric", "asymmetric")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("18,000 results of 6,000 queries in ")
-    expected = made.search(matrix, 3, metric="asymmetric", rows=np.arange(0, 700, 2))
+    expected = made.search(
+        matrix, 3, metric="asymmetric", where=made.select(rows=np.arange(0, 700, 2))
+    )
     table = pq.read_table(near)
     assert table["id"].to_pylist() == made.ids(expected.rows).ravel().tolist()
     done = with_ray(*search)

@@ -45,5 +45,5 @@ def test_rows_keep_their_numbers_so_that_floats_rescore_them(folder):
                "--bits", 16, "--method", "lsh", "--repeats", "refuse")  # fmt: skip
     assert done.returncode == 0, done.stderr
     matrix = np.load(folder / "news.npy")
-    _, rows = embits.load(out).search(matrix[9], 1, floats=folder / "news.npy")
+    _, rows = embits.load(out).search(matrix[9], 1, rescore=embits.Rescore(by=folder / "news.npy"))
     assert rows.tolist() == [9]

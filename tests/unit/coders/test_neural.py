@@ -194,7 +194,7 @@ def test_the_net_finds_more_neighbors_of_unseen_rows_than_the_linear_decoder(doc
     X, bits = documents
     queries = np.arange(1000, 1300)
     with_net = recall(bits, X, queries, metric="asymmetric")
-    assert with_net > recall(bits, X, queries, metric="asymmetric", second_look=0)
+    assert with_net > recall(bits, X, queries, metric="asymmetric", rescore=0)
     usual = embits.NearLossless(n_bits=48).fit(X[:1000])
     plain = embits.BinaryVectors(None, usual.encode(X), usual)
     assert with_net > recall(plain, X, queries, metric="asymmetric")
@@ -206,10 +206,13 @@ def test_the_net_finds_more_neighbors_of_unseen_rows_than_the_linear_decoder(doc
 def test_a_second_look_orders_the_best_rows_by_the_cosines_of_decoded_vectors(documents, metric):
     X, bits = documents
     queries = X[1000:1020]
-    wide = bits.search(queries, 60, metric=metric, second_look=0).rows
+    wide = bits.search(queries, 60, metric=metric, rescore=0).rows
     asked = queries if metric == "asymmetric" else bits.decode(bits.encode(queries))
     for query, rows, found in zip(
-        asked, wide, bits.search(queries, 7, metric=metric, second_look=60).rows, strict=True
+        asked,
+        wide,
+        bits.search(queries, 7, metric=metric, rescore=embits.Rescore(60, "decoded")).rows,
+        strict=True,
     ):
         rows = np.sort(rows)
         vectors = bits.decode(rows=rows).astype(np.float64)
@@ -228,7 +231,7 @@ def test_a_second_look_keeps_filters_and_ids(documents):
     assert each.ids[1].tolist() in (["d3", "d4", "", "", ""], ["d4", "d3", "", "", ""])
     assert np.isneginf(each.scores[1, 2:]).all()
     assert bits.search(X[0], 3, metric="asymmetric").ids[0] == "d0"
-    rescored = bits.search(X[:3], 5, metric="asymmetric", floats=X)
+    rescored = bits.search(X[:3], 5, metric="asymmetric", rescore=embits.Rescore(by=X))
     assert rescored.rows[:, 0].tolist() == [0, 1, 2]
 
 
@@ -237,7 +240,7 @@ def test_the_usual_second_look_grows_with_k(documents):
     look = bits.coder.second_look
     for k, rows in ((3, look), (10, look), (40, 4 * look)):
         found = bits.search(X[:5], k, metric="asymmetric")
-        given = bits.search(X[:5], k, metric="asymmetric", second_look=rows)
+        given = bits.search(X[:5], k, metric="asymmetric", rescore=embits.Rescore(rows, "decoded"))
         assert np.array_equal(found.rows, given.rows)
 
 
@@ -247,10 +250,10 @@ def test_a_net_is_not_trained_on_from_few_rows(documents):
 
 def test_a_second_look_needs_a_metric_of_cosines(documents):
     X, bits = documents
-    with pytest.raises(InputError, match="second_look needs metric='asymmetric'"):
-        bits.search(X[0], 5, second_look=10)
-    with pytest.raises(InputError, match="second_look"):
-        bits.search(X[0], 5, metric="asymmetric", second_look=-1)
+    with pytest.raises(InputError, match="finer score than metric='hamming'"):
+        bits.search(X[0], 5, metric="hamming", rescore=embits.Rescore(10, "decoded"))
+    with pytest.raises(InputError, match="rescore"):
+        embits.Rescore(-1, "decoded")
 
 
 def test_a_file_keeps_the_net(documents, tmp_path):

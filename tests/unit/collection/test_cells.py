@@ -26,7 +26,7 @@ def collection(tmp_path):
 
 
 def same(a, b, queries, probes=None, **asked):
-    x, y = a.search(queries, probes=probes, **asked), b.search(queries, **asked)
+    x, y = a.search(queries, recall=embits.Probes(probes), **asked), b.search(queries, **asked)
     return (x.ids == y.ids).all() and (x[0] == y[0]).all()
 
 
@@ -113,7 +113,7 @@ def test_cells_outlive_most_of_their_rows(collection):
     collection.remove([f"a{i}" for i in range(3000)] + [f"b{i}" for i in range(2990)])
     collection.add(clustered(90, seed=11), ids=map(str, range(90)))
     queries = clustered(5, seed=12)
-    found = collection.search(queries, probes=3)
+    found = collection.search(queries, recall=embits.Probes(3))
     assert found.rows_read < collection.search(queries).rows_read
     collection.update(clustered(100, seed=13), ids=list(collection.words))
     assert collection.codes.centers is not None

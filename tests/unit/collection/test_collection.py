@@ -54,11 +54,13 @@ def test_it_answers_as_one_file_of_the_same_rows(collection, monkeypatch):
         for metric in ("hamming", "asymmetric", "decoded"):
             ours = collection.search(ROWS[:9], k, metric=metric)
             assert all(map(np.array_equal, ours, one.search(ROWS[:9], k, metric=metric)))
-    ours = collection.search(ROWS[:9], 5, metric="asymmetric", oversample=3)
-    theirs = one.search(ROWS[:9], 5, metric="asymmetric", oversample=3)
+    ours = collection.search(ROWS[:9], 5, metric="asymmetric", rescore=15)
+    theirs = one.search(ROWS[:9], 5, metric="asymmetric", rescore=15)
     assert all(map(np.array_equal, ours, theirs))
-    ours = collection.search(ROWS[:2], 5, floats=ROWS[left])
-    assert all(map(np.array_equal, ours, one.search(ROWS[:2], 5, floats=ROWS[left])))
+    ours = collection.search(ROWS[:2], 5, rescore=embits.Rescore(by=ROWS[left]))
+    assert all(
+        map(np.array_equal, ours, one.search(ROWS[:2], 5, rescore=embits.Rescore(by=ROWS[left])))
+    )
     assert collection.search("w5").rows.tolist() == one.search("w5").rows.tolist()
     assert collection.most_similar("w5") == one.most_similar("w5")
     analogy = {"positive": ["w5", "w6"], "negative": ["w7"], "metric": "decoded"}
@@ -124,11 +126,17 @@ def test_the_numbers_of_a_numbered_collection_are_ids_and_rows_have_a_name(colle
     for row, each in enumerate(ids):
         for key in (each, int(each)):
             assert collection.search(ROWS[0], where=[key]).rows.tolist() == [row]
-            assert row not in collection.search(ROWS[0], exclude=[key]).rows
+            assert (
+                row not in collection.search(ROWS[0], where=collection.select(exclude=[key])).rows
+            )
             assert collection.subset([key]).codes.tolist() == [collection.codes[row].tolist()]
             assert np.array_equal(collection.decode(key), collection.decode(rows=[row])[0])
-        assert collection.search(ROWS[0], rows=[row]).rows.tolist() == [row]
-    assert len(collection.search(ROWS[0], exclude=[0, 3]).rows) == 6  # removed before
+        assert collection.search(ROWS[0], where=collection.select(rows=[row])).rows.tolist() == [
+            row
+        ]
+    assert (
+        len(collection.search(ROWS[0], where=collection.select(exclude=[0, 3])).rows) == 6
+    )  # removed before
     collection.remove(ids[:2])
     collection.update(ROWS[:1], [int(ids[2])])
     assert collection.ids(range(4), int).tolist() == [5, 6, 7, 4]

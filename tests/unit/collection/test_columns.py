@@ -176,8 +176,8 @@ def test_filters_find_the_rows_whose_values_pass(filled, where, expected):
 def test_filters_work_wherever_rows_are_chosen(filled):
     where = {"whole": (0, None)}  # d, g, h
     assert set(filled.search(ROWS[0], k=9, where=where).ids) == {"d", "g", "h"}
-    assert set(filled.search(ROWS[0], k=9, exclude=where).ids) == set("abcef")
-    assert len(filled.search(ROWS[0], k=9, exclude={}).ids) == 8  # no filter
+    assert set(filled.search(ROWS[0], k=9, where=filled.select(exclude=where)).ids) == set("abcef")
+    assert len(filled.search(ROWS[0], k=9, where=filled.select(exclude={})).ids) == 8  # no filter
     each = filled.search(ROWS[:3], k=3, where=[where, None, pc.field("whole") == 3])
     assert set(each.ids[0]) == {"d", "g", "h"}
     assert each.ids[2].tolist() == ["h", "", ""]
@@ -344,7 +344,7 @@ def test_kept_vectors_rescore_as_the_originals_do(tmp_path, keep, error):
     collection.add(ROWS[:300])
     collection.add(ROWS[300:400])
     kept = collection.search(ROWS[800:820], k=5, rescore=50)
-    exact = collection.search(ROWS[800:820], k=5, rescore=50, floats=ROWS[:400])
+    exact = collection.search(ROWS[800:820], k=5, rescore=embits.Rescore(50, ROWS[:400]))
     assert np.abs(kept.cosines - exact.cosines).max() < error
     assert (kept.rows == exact.rows).mean() > 0.8
     collection.save(tmp_path / "f")
@@ -367,7 +367,7 @@ def test_oversample_warns_and_names_rescore(tmp_path):
     bits = embits.BinaryVectors(None, CODER.encode(ROWS), CODER)
     with pytest.warns(DeprecationWarning, match="here rescore=12"):
         old = bits.search(ROWS[:3], k=3, oversample=4, floats=ROWS)
-    new = bits.search(ROWS[:3], k=3, rescore=12, floats=ROWS)
+    new = bits.search(ROWS[:3], k=3, rescore=embits.Rescore(12, ROWS))
     assert np.array_equal(old.rows, new.rows)
     with pytest.raises(embits.InputError, match="rescore alone is enough"):
         bits.search(ROWS[:3], k=3, oversample=4, rescore=12, floats=ROWS)

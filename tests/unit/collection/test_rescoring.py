@@ -31,7 +31,7 @@ def nearest(query, ids):
 @pytest.mark.parametrize("order", [1, -1])
 def test_floats_with_ids_are_looked_up(collection, order):
     floats = embits.WordVectors(IDS[::order], ROWS[::order])
-    cosines, rows = collection.search(ROWS[50:53], 5, oversample=60, floats=floats)
+    cosines, rows = collection.search(ROWS[50:53], 5, rescore=embits.Rescore(300, floats))
     for query, found in zip(ROWS[50:53], collection.ids(rows), strict=True):
         assert found.tolist() == nearest(query, set(IDS) - {"doc-7"})[:5]
     np.testing.assert_allclose(cosines[:, 0], 1, atol=1e-6)
@@ -40,7 +40,9 @@ def test_floats_with_ids_are_looked_up(collection, order):
 def test_each_query_has_its_own_filter(collection):
     floats = embits.WordVectors(IDS, ROWS)
     where = [["doc-3", "doc-9"], None, ["doc-4"]]
-    cosines, rows = collection.search(ROWS[50:53], 3, floats=floats, where=where)
+    cosines, rows = collection.search(
+        ROWS[50:53], 3, where=where, rescore=embits.Rescore(by=floats)
+    )
     assert set(collection.ids(rows[0])) == {"doc-3", "doc-9", ""}
     assert list(collection.ids(rows[2])) == ["doc-4", "", ""]
     assert cosines[2, 1] == -np.inf
@@ -51,21 +53,21 @@ def test_a_matrix_in_another_order_is_refused(collection, tmp_path):
     np.save(tmp_path / "x.npy", left)
     for floats in (left, tmp_path / "x.npy", embits.WordVectors(None, left)):
         with pytest.raises(embits.InputError, match="floats are not the vectors of the codes: "):
-            collection.search(ROWS[50:53], 5, floats=floats)
+            collection.search(ROWS[50:53], 5, rescore=embits.Rescore(by=floats))
 
 
 def test_another_matrix_is_refused_after_many_searches_with_the_right_one(collection):
     rows = [int(each.removeprefix("doc-")) for each in collection.words]
     right = ROWS[rows]
     for _ in range(20):
-        collection.search(ROWS[:8], 5, floats=right, rescore=300)
+        collection.search(ROWS[:8], 5, rescore=embits.Rescore(300, right))
     with pytest.raises(embits.InputError, match="floats are not the vectors of the codes: "):
-        collection.search(ROWS[50:53], 5, floats=right[::-1])
+        collection.search(ROWS[50:53], 5, rescore=embits.Rescore(by=right[::-1]))
     collection.remove(["doc-9"])
     with pytest.raises(embits.InputError, match="floats of shape"):
-        collection.search(ROWS[50:53], 5, floats=right)
+        collection.search(ROWS[50:53], 5, rescore=embits.Rescore(by=right))
     with pytest.raises(embits.InputError, match="floats are not the vectors of the codes: "):
-        collection.search(ROWS[50:53], 5, floats=right[:-1])
+        collection.search(ROWS[50:53], 5, rescore=embits.Rescore(by=right[:-1]))
 
 
 @pytest.mark.parametrize("change", ["rounded", "normalized", "float64"])
@@ -78,14 +80,14 @@ def test_a_matrix_in_the_order_of_the_rows_is_used(collection, change):
         floats = floats / np.linalg.norm(floats, axis=1, keepdims=True)
     else:
         floats = floats.astype(np.float64)
-    found = collection.ids(collection.search(ROWS[50], 1, floats=floats).rows)
+    found = collection.ids(collection.search(ROWS[50], 1, rescore=embits.Rescore(by=floats)).rows)
     assert found.tolist() == ["doc-50"]
 
 
 def test_an_id_without_floats_is_named(collection):
     floats = embits.WordVectors(IDS[:10], ROWS[:10])
     with pytest.raises(embits.InputError, match="floats has no vector for the id 'doc-"):
-        collection.search(ROWS[50], 5, floats=floats)
+        collection.search(ROWS[50], 5, rescore=embits.Rescore(by=floats))
 
 
 @pytest.mark.filterwarnings("error")
@@ -96,10 +98,10 @@ def test_nan_and_infinity_in_floats_are_named(collection, value):
     floats = ROWS[rows]
     floats[place, 0] = value
     with pytest.raises(embits.InputError, match=f"row {place} of floats contains NaN or infinity"):
-        collection.search(ROWS[50], 1, floats=floats)
+        collection.search(ROWS[50], 1, rescore=embits.Rescore(by=floats))
     named = embits.WordVectors(list(collection.words), floats)
     with pytest.raises(embits.InputError, match="vector of the id 'doc-50' in floats contains NaN"):
-        collection.search(ROWS[50], 1, floats=named)
+        collection.search(ROWS[50], 1, rescore=embits.Rescore(by=named))
 
 
 def test_the_words_of_the_floats_are_indexed_once(monkeypatch):
@@ -111,5 +113,7 @@ def test_the_words_of_the_floats_are_indexed_once(monkeypatch):
     from_words = Vocabulary.from_words
     monkeypatch.setattr(Vocabulary, "from_words", lambda w: made.append(1) or from_words(w))
     for row in (3, 8, 11):
-        assert bits.search(X[row], k=1, floats=floats).ids.tolist() == [f"d{row}"]
+        assert bits.search(X[row], k=1, rescore=embits.Rescore(by=floats)).ids.tolist() == [
+            f"d{row}"
+        ]
     assert len(made) == 1

@@ -146,7 +146,7 @@ def test_a_timeout_that_is_no_number_of_seconds_is_refused(collection):
 
 SEARCHES = {
     "search": lambda c, rows: c.search(ROWS[0], 3, where=rows),
-    "exclude": lambda c, rows: c.search(ROWS[0], 3, exclude=rows),
+    "exclude": lambda c, rows: c.search(ROWS[0], 3, where=c.select(exclude=rows)),
     "a filter for each query": lambda c, rows: c.search(ROWS[:2], 3, where=[None, rows]),
     "within": lambda c, rows: c.within(ROWS[0], distance=60, where=rows),
     "most_similar": lambda c, rows: c.most_similar("w9", where=rows),

@@ -147,10 +147,10 @@ def test_a_query_reads_the_cells_that_are_closest_to_it(bits):
     sizes = np.diff(cells.starts.astype(int))
     for query, row in zip(asked, closeness, strict=True):
         nearest = np.argsort(-row, kind="stable")[:6]
-        found = bits.search(query, k=3, probes=6)
+        found = bits.search(query, k=3, recall=embits.Probes(6))
         assert found.rows_read == sizes[nearest].sum()
         read = np.concatenate([cells.order[cells.starts[c] : cells.starts[c + 1]] for c in nearest])
-        assert (found.rows == bits.search(query, k=3, rows=read).rows).all()
+        assert (found.rows == bits.search(query, k=3, where=bits.select(rows=read)).rows).all()
 
 
 @pytest.mark.parametrize("recall", [0.6, 0.99])
@@ -171,7 +171,7 @@ def test_a_query_stops_by_the_rule_of_the_file_format(recall):
         order = np.argsort(-closeness, kind="stable")
         read, end = 4, 8
         while read < 1200:
-            score = 72 - 2 * bits.search(query, 10, probes=read).distances[-1]
+            score = 72 - 2 * bits.search(query, 10, recall=embits.Probes(read)).distances[-1]
             if sizes[order[:read]].sum() < 10:
                 score = -np.inf
             reached = closeness[order[:end]] - score - costs[:end] >= margin
@@ -191,7 +191,7 @@ def test_a_query_finds_the_same_alone_and_in_a_batch_with_any_threads_and_kernel
         for simd in _core.available_simd():
             _core.use_simd(simd)
             for threads in (1, 2, 7):
-                assert (bits.search(queries, threads=threads, **asked).rows == batch.rows).all()
+                assert (bits.on(threads=threads).search(queries, **asked).rows == batch.rows).all()
             alone = [bits.search(query, **asked) for query in queries]
             assert (np.stack([each.rows for each in alone]) == batch.rows).all()
             assert sum(each.rows_read for each in alone) == batch.rows_read
@@ -222,26 +222,30 @@ def test_filters_widen_the_search(bits, plain, queries):
         where = rng.random(len(bits)) < share
         expected = plain.search(queries, where=where)
         assert found_share(expected, bits.search(queries, where=where, recall=0.9)) > 0.83
-        unfiltered = found_share(plain.search(queries), bits.search(queries, probes=8))
-        found = bits.search(queries, where=where, probes=8)
+        unfiltered = found_share(
+            plain.search(queries), bits.search(queries, recall=embits.Probes(8))
+        )
+        found = bits.search(queries, where=where, recall=embits.Probes(8))
         assert found_share(expected, found) > unfiltered - 0.03
         batch = np.tile(queries, (5, 1))  # is no reason to read all rows that pass
         if share == 0.3:
             assert bits.search(batch, where=where, recall=0.8).rows_read < 0.6 * len(batch) * 1800
     few = np.arange(0, 6000, 100)  # scanned alone
-    assert bits.search(queries, rows=few, recall=0.9).rows_read == len(few) * len(queries)
+    assert bits.search(queries, recall=0.9, where=bits.select(rows=few)).rows_read == len(
+        few
+    ) * len(queries)
     own = [few.astype(str).tolist(), None] * 40
-    found = bits.search(queries, where=own, probes=3)
-    assert (found.rows[::2] == plain.search(queries[::2], rows=few).rows).all()
+    found = bits.search(queries, where=own, recall=embits.Probes(3))
+    assert (found.rows[::2] == plain.search(queries[::2], where=plain.select(rows=few)).rows).all()
 
 
 def test_rescoring_starts_from_the_cells_that_are_read(bits, X, queries):
-    found = bits.search(queries, floats=X, oversample=8, recall=0.95)
+    found = bits.search(queries, rescore=embits.Rescore(80, X), recall=0.95)
     exact = X @ queries.T / np.linalg.norm(X, axis=1)[:, None]
     true = np.argsort(-exact, axis=0)[:10].T
     assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(true, found.rows, strict=True)]) > 0.8
     assert found.rows_read < len(queries) * len(X)
-    coarse = bits.search(queries, metric="asymmetric", oversample=8, recall=0.95)
+    coarse = bits.search(queries, metric="asymmetric", rescore=80, recall=0.95)
     assert coarse.rows_read == found.rows_read or coarse.rows_read < len(queries) * len(X)
 
 
@@ -250,12 +254,14 @@ def test_without_cells_recall_reads_all_rows_and_probes_are_refused(plain, bits,
     assert (found.rows == plain.search(queries).rows).all()
     assert found.rows_read == len(queries) * len(plain)
     with pytest.raises(InputError, match="embits cells"):
-        plain.search(queries, probes=4)
+        plain.search(queries, recall=embits.Probes(4))
     with pytest.raises(InputError, match="cells"):
         plain.calibrate(queries)
-    for wrong in ({"recall": 1.5}, {"recall": "most"}, {"probes": 0}, {"recall": 0.5, "probes": 2}):
+    for recall in (1.5, "most"):
         with pytest.raises(InputError):
-            bits.search(queries, **wrong)
+            bits.search(queries, recall=recall)
+    with pytest.raises(InputError):
+        embits.Probes(0)
     with pytest.raises(InputError):
         plain.with_cells("many")
 
@@ -267,7 +273,7 @@ def test_probes_go_on_until_there_are_k_rows(plain, queries, metric):
         expected = plain.search(queries, 60, metric=metric, **asked)
         last = -np.ones(len(queries))
         for probes in (1, 4, 9, 30, 1500):
-            found = bits.search(queries, 60, metric=metric, probes=probes, **asked)
+            found = bits.search(queries, 60, metric=metric, recall=embits.Probes(probes), **asked)
             assert found.rows.shape == expected.rows.shape
             assert all(len(set(rows)) == 60 for rows in found.rows.tolist())
             pairs = zip(expected.rows, found.rows, strict=True)
@@ -275,7 +281,9 @@ def test_probes_go_on_until_there_are_k_rows(plain, queries, metric):
             assert (shares >= last).all()
             last = shares
         assert (found.rows == expected.rows).all()
-    rescored = bits.search(queries, 5, metric=metric, floats=ALL[:6000], rescore=60, probes=1)
+    rescored = bits.search(
+        queries, 5, metric=metric, recall=embits.Probes(1), rescore=embits.Rescore(60, ALL[:6000])
+    )
     assert (rescored.rows >= 0).all()
 
 
@@ -318,9 +326,9 @@ def test_small_files_have_cells_too(n, tmp_path):
     found = loaded.search(np.eye(8), recall=0.95)
     assert found.rows.shape == (8, min(n, 10))
     assert (found.rows == loaded.search(np.eye(8)).rows).all() or n == 40
-    few = loaded.search(np.eye(8), 2, where=np.zeros((8, n), bool), probes=1)
+    few = loaded.search(np.eye(8), 2, where=np.zeros((8, n), bool), recall=embits.Probes(1))
     assert few.rows.shape == (8, 0)
-    assert loaded.search(np.eye(8), n + 1, probes=1).rows.shape == (8, n)
+    assert loaded.search(np.eye(8), n + 1, recall=embits.Probes(1)).rows.shape == (8, n)
 
 
 def test_auto_makes_cells_of_at_most_a_twentieth_of_the_codes():

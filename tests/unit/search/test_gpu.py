@@ -172,7 +172,7 @@ def test_binary_vectors_search_on_a_device():
     bits = embits.binarize(X, n_bits=64, method="lsh")
     few = {"where": np.arange(0, 300, 9), "exclude": [18]}
     for options in ({}, {"floats": X}, {"metric": "asymmetric", "oversample": 4}, few):
-        got = bits.search(X[:40], 5, device=SEARCHES + ":0", **options)
+        got = bits.on(device=SEARCHES + ":0").search(X[:40], 5, **options)
         expected = bits.search(X[:40], 5, **options)
         assert all(np.array_equal(a, b) for a, b in zip(got, expected, strict=True))
 

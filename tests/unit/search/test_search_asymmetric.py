@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from embits.errors import InputError
 from embits.search import asymmetric_top_k, top_k
-from embits.search.rescoring import rescore_bits, rescore_floats, wanted_shortlist
+from embits.search.rescoring import rescore_bits, rescore_floats
 from tests.support.search_oracle import random_codes, scores
 
 
@@ -123,12 +123,3 @@ def test_a_vector_of_zeros_has_cosine_zero():
 def test_bad_shortlists_are_refused(shortlist):
     with pytest.raises(InputError, match="the shortlist"):
         rescore_bits(np.zeros((3, 2), np.uint8), np.ones(16), np.array(shortlist), 1)
-
-
-def test_shortlists_of_multiples_of_k():
-    assert [wanted_shortlist(10, n, None, None, True) for n in (1000, 25)] == [40, 25]
-    with pytest.warns(DeprecationWarning, match="rescore=25"):
-        assert wanted_shortlist(3, 25, None, float("inf"), False) == 25
-    for oversample in (0.5, float("nan"), "4"):
-        with pytest.raises(InputError, match="oversample is"):
-            wanted_shortlist(10, 1000, None, oversample, False)
