@@ -72,12 +72,18 @@ def _places(bits: BinaryVectors, floats: WordVectors, rows: NDArray[np.int64]) -
     return places
 
 
-def _identity(floats: Originals) -> Any:
+def _identity(floats: Originals) -> object:
     """What tells vectors from others: a reference, or a path with the state of its file."""
     if isinstance(floats, str | os.PathLike):
         found = Path(floats).stat()
         return os.fspath(floats), found.st_ino, found.st_size, found.st_mtime_ns
     return ref(floats) if isinstance(floats, np.ndarray | WordVectors) else object()
+
+
+def _is_same(known: object, floats: Originals, identity: object) -> bool:
+    if isinstance(known, ref):  # references are equal if what they refer to is equal
+        return known() is floats
+    return isinstance(known, tuple) and known == identity
 
 
 def _check(
@@ -91,7 +97,7 @@ def _check(
         name = name if isinstance(floats, WordVectors) and floats.words else f"row {wrong}"
         raise InputError(f"{name} of floats contains NaN or infinity")
     identity = _identity(floats)
-    if bits.checked_originals == identity:
+    if _is_same(bits.checked_originals, floats, identity):
         return
     step = max(1, -(-len(rows) // _MAX_CHECKED))
     codes = bits.coder.encode(vectors[::step])

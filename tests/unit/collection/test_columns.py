@@ -386,7 +386,7 @@ def test_a_new_coder_keeps_ids_columns_and_open_readers(tmp_path):
     left = [i for i in range(300) if i != 3]
     assert np.array_equal(collection.codes, collection.coder.encode(ROWS[left]))
     assert collection.get(["w299"]) == {"n": [299]}
-    assert np.array_equal(reader.search(ROWS[:9], k=5).distances, before.distances)
+    assert np.array_equal(reader.search(ROWS[:9], k=5).scores, before.scores)
     with pytest.raises(embits.InputError, match="fitted again"):
         late.add(CODER.encode(ROWS[:1]), ["x"])
     late.add(ROWS[300:301], ["w300"], columns={"n": [300]})  # encoded by the new coder

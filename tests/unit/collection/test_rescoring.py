@@ -100,7 +100,7 @@ def test_nan_and_infinity_in_floats_are_named(collection, value):
     with pytest.raises(embits.InputError, match=f"row {place} of floats contains NaN or infinity"):
         collection.search(ROWS[50], 1, rescore=embits.Rescore(by=floats))
     named = embits.WordVectors(list(collection.words), floats)
-    with pytest.raises(embits.InputError, match="vector of the id 'doc-50' in floats contains NaN"):
+    with pytest.raises(embits.InputError, match="vector of the id 'doc-50' of floats contains NaN"):
         collection.search(ROWS[50], 1, rescore=embits.Rescore(by=named))
 
 
