@@ -3,64 +3,254 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from embits import search
-from embits._lazy import LazyProperty
-from embits.arrays import Progress, check_padding, single, to_numpy, unit_rows
-from embits.checks import check_dims, wanted_distance, wanted_rows, wanted_threads
+from embits.checks import wanted_threads
 from embits.coders import Coder, coder_checksum
-from embits.columns import StoredColumns, column_values, is_filter
 from embits.errors import InputError, SizeWarning, warn_caller
 from embits.file import store
-from embits.file.contents import ByteCounts, byte_counts, stored_codes, to_contents
+from embits.file.contents import ByteCounts, byte_counts, to_contents
 from embits.file.overwrite import check_target
-from embits.ids.keys import Keys, RowNumbers, WordRows
+from embits.ids.keys import Ids, RowNumbers
 from embits.ids.subwords import Subwords
-from embits.ids.vocabulary import PieceWords, Vocabulary
-from embits.originals import original_vectors
+from embits.ids.vocabulary import Vocabulary
 from embits.pretrained import Pretrained
-from embits.rows import FLOATS, LENGTHS, Lengths, Rows, check_parts, joined, slim_rows, taken
-from embits.search import filters, results
-from embits.search.cells import Probes, arranged, measured, train, wanted_cells
-from embits.search.metrics import METRICS, float_vectors
-from embits.search.pieces import CodePieces
-from embits.search.plan import (
-    Machine,
-    Plan,
-    Rescore,
-    forwards_old_keywords,
-    metric_for,
-    plan_stages,
-    run,
-    run_within,
-    wanted_recall,
+from embits.search.cells import wanted_cells
+from embits.search.plan import Machine
+from embits.search.results import ids_of
+from embits.searchable import MetricName as MetricName
+from embits.searchable import Searchable
+from embits.segment import (
+    LENGTHS,
+    Lengths,
+    Segment,
+    check_parts,
+    concat_columns,
+    slim_segment,
 )
-from embits.search.results import NO_ROW, ResultBase, ids_of
-from embits.search.scan import parse_bound
-from embits.vectors import WordVectors, as_words, is_id
-from embits.word_methods import Key, WordMethods, is_single
-
-if TYPE_CHECKING:
-    from embits.search.gpu import DeviceIndex
-
-AnyResult = TypeVar("AnyResult", bound=ResultBase)
-MetricName: TypeAlias = Literal["hamming", "asymmetric", "decoded", "dot"]
-
-_ROWS_AT_ONCE = 65_536  # of an iteration: pieces of a collection are joined a part at a time
+from embits.snapshot import Snapshot, calibrated, in_new_cells
+from embits.vectors import WordVectors, is_id, normalize_ids
 
 
-class BinaryVectors(WordMethods, Pretrained):
+class BinaryRows(Searchable, Pretrained):
+    """Copies of rows, and files of them; of files and of collections."""
+
+    def on(self, device: str = "cpu", threads: int | None = None) -> BinaryVectors:
+        """The same rows, searched elsewhere.
+
+        Args:
+            device: A GPU such as "cuda" (the extra `gpu`) searches by Hamming distance there, and
+                gives the same rows; scores order the best of these. The first search copies the
+                codes to the GPU, where they stay.
+            threads: The most threads of a search; None uses every core.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.eye(8), n_bits=64, method="lsh")
+            >>> bits.on(threads=1).search(np.eye(8)[3], k=1).rows.tolist()
+            [3]
+        """
+        wanted_threads(threads)
+        bits = BinaryVectors.of(self.current)
+        bits.machine = Machine(device, threads)
+        return bits
+
+    def get(
+        self, ids: Any = None, columns: Iterable[str] | None = None, *, rows: Any = None
+    ) -> dict[str, list[Any]]:
+        """The values of columns for some rows: a list by the name of each column.
+
+        Args:
+            ids: Ids in any order, or a mask of n flags; `rows` are row numbers instead.
+            columns: The names of columns; None is all of them. Missing values are None.
+
+        Raises:
+            UnknownWordError: There is no such id.
+            InputError: There is no such column.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.eye(3), n_bits=64, method="lsh", ids=["a", "b", "c"])
+            >>> bits.columns = {"year": np.array([2020, 2021, 2022])}
+            >>> bits.get(["c", "a"], columns=["year"])
+            {'year': [2022, 2020]}
+        """
+        now = self.current
+        chosen = now.rows_of([ids] if is_id(ids) else ids, rows, "get")
+        if isinstance(columns, str):
+            raise InputError(f"columns is the single string {columns!r}, expected a list of names")
+        names = now.columns.kinds if columns is None else columns
+        return {name: now.column_values(name, chosen).tolist() for name in names}
+
+    def to_arrow(self) -> Any:
+        """The ids and columns of all rows as an Arrow table; needs pyarrow.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.eye(2), n_bits=64, method="lsh", ids=["a", "b"])
+            >>> bits.columns = {"year": np.array([2020, 2021])}
+            >>> bits.to_arrow().to_pylist()
+            [{'id': 'a', 'year': 2020}, {'id': 'b', 'year': 2021}]
+        """
+        now = self.current
+        return now.columns.table(ids_of(np.arange(len(now)), now.ids))
+
+    def check_undamaged(self) -> None:
+        """Check a mapped file before its rows are copied: FormatError if it is damaged."""
+        self.current.check_undamaged()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a file of these rows, without its header of about 2 KB."""
+        return self.byte_counts().total
+
+    def byte_counts(self) -> ByteCounts:
+        """Bytes of the codes, ids, order of the ids, coder, subwords and columns in a file.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.eye(100), n_bits=64, method="lsh")
+            >>> bits.byte_counts().codes, bits.byte_counts().words
+            (800, 0)
+        """
+        now = self.current
+        columns = now.columns.nbytes if now.kinds else 0
+        return byte_counts(now.one_segment(), now.coder, now.subwords)._replace(columns=columns)
+
+    def subset(self, which: Any = None, *, rows: Any = None) -> BinaryVectors:
+        """Some of the rows, copied into memory.
+
+        Args:
+            which: Ids, each once, in the order to be kept; or a mask of n flags. Rows without ids
+                keep their numbers as ids.
+            rows: Row numbers, instead of `which`.
+
+        Raises:
+            UnknownWordError: There is no such id.
+            InputError: There is no such row, a row is given twice, or the mask is not of n flags.
+
+        Example:
+            >>> import numpy as np, embits
+            >>> bits = embits.binarize(np.eye(3), n_bits=64, method="lsh", ids=["a", "b", "c"])
+            >>> list(bits.subset(["c", "a"]).words), list(bits.subset(rows=[1]).words)
+            (['c', 'a'], ['b'])
+        """
+        now = self.current
+        now.check_undamaged()
+        return BinaryVectors.of(
+            Snapshot.of(now.coder, now.take(now.rows_of(which, rows)), now.subwords)
+        )
+
+    def slim(
+        self, without: Iterable[str] = ("coder", "subwords"), *, half_decoder: bool = False
+    ) -> BinaryVectors:
+        """Leave out what a device does not need, for a smaller file.
+
+        Asking for what was left out raises InputError or UnknownWordError.
+
+        Args:
+            without: "coder": no encoding, decoding, float queries and metric="decoded".
+                "subwords": no codes of unknown words. "lengths": no inner products. "columns": no
+                other values. "floats": no vectors that a collection keeps. "order": the rows are
+                sorted by their words, and get other numbers.
+            half_decoder: Keep the decoder in 16 bits.
+
+        Raises:
+            InputError: There is no such part, or no decoder to keep.
+
+        Example:
+            >>> import embits
+            >>> bits = embits.binarize(embits.sample_vectors(), n_bits=64, method="lsh")
+            >>> slim = bits.slim(without=["coder", "order"])
+            >>> slim.byte_counts().coder, slim.similarity("king", "king")
+            (0, 1.0)
+        """
+        parts, now = check_parts(without), self.current
+        now.check_undamaged()
+        segment, coder = slim_segment(now.one_segment(), now.coder, parts, half_decoder)
+        if now.subwords is None or "subwords" not in parts:
+            return BinaryVectors.of(Snapshot.of(coder, segment, now.subwords))
+        segment = replace(segment, ids=copy(segment.ids))
+        segment.ids.lacks_subwords = True
+        return BinaryVectors.of(Snapshot.of(coder, segment))
+
+    def with_cells(self, cells: int | str = "auto", *, threads: int | None = None) -> BinaryVectors:
+        """The same rows with cells, in memory, for searches with `recall` or `probes`.
+
+        Rows keep their numbers. A thousand of them measure what searches read: see `calibrate`.
+
+        Args:
+            cells: How many; "auto" is 4 for each square root of the rows, but at most 5 % of the
+                bytes of the codes.
+            threads: None uses every core.
+
+        Raises:
+            InputError: There are more than 2^32 - 1 rows, or codes of more than 16,384 bits.
+
+        Example:
+            >>> import embits
+            >>> bits = embits.binarize(embits.sample_vectors(), n_bits=64, method="lsh")
+            >>> bits = bits.with_cells(20)
+            >>> found = bits.search("music", k=5, recall=0.9)
+            >>> found.ids[0], found.rows_read < len(bits)
+            ('music', True)
+        """
+        now = self.current
+        now.check_undamaged()
+        segment, coder = now.one_segment(), now.coder
+        segment = in_new_cells(
+            segment, coder, wanted_cells(cells, len(segment), coder.n_bits_), threads
+        )
+        return BinaryVectors.of(Snapshot.of(coder, segment, now.subwords))
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write one safetensors file, atomically.
+
+        Args:
+            path: The file. A file of codes is replaced.
+            overwrite: Replace any other existing file as well.
+
+        Raises:
+            InputError: There is another file at `path`; or the coder is not registered.
+            OSError: The file could not be written; a file that was there is unchanged.
+
+        Warns:
+            SizeWarning: Subwords are more than half of the file.
+        """
+        check_target(path, overwrite=overwrite, codes=True)
+        now = self.current
+        now.check_undamaged()
+        segment = now.one_segment()
+        store.write(Path(path), to_contents(segment, now.coder, now.subwords))
+        counts = byte_counts(segment, now.coder, now.subwords)
+        if 2 * counts.subwords > counts.total:
+            share = f"{path}: subwords take {counts.subwords / counts.total:.0%} of the file"
+            how = "bits.subwords = None, or --no-subwords on the command line"
+            warn_caller(f"{share}; without them ({how}), unknown words have no codes", SizeWarning)
+
+    def merged(self) -> BinaryVectors:
+        """The same rows with all codes in one array in row order, and all ids in one vocabulary.
+
+        Only the rows of a file without cells are not copied. FormatError: Something is damaged.
+        """
+        now = self.current
+        now.check_undamaged()
+        segment = now.one_segment()
+        if segment.cells is not None:
+            segment = replace(segment, codes=segment.codes_in_row_order, cells=None)
+        return BinaryVectors.of(Snapshot.of(now.coder, segment, now.subwords))
+
+
+class BinaryVectors(BinaryRows):
     """Packed codes, the ids of their rows, and the coder that made them.
 
     Made by `embits.binarize` or `embits.load`. Any number of threads may search one object. The
@@ -89,15 +279,10 @@ class BinaryVectors(WordMethods, Pretrained):
         ['doc-2']
     """
 
-    machine: Machine = Machine()
-    checked_originals: object = None  # the vectors that were last found to be those of the codes
-    _state: object = None  # what a collection shows: a selection of it fits this state only
-    _verify: Callable[[], None] | None = None  # of a mapped file, until every byte was checked
-
     def __init__(
         self,
-        words: Keys | Sequence[str] | Sequence[int] | NDArray[Any] | None,
-        codes: NDArray[np.uint8] | CodePieces,
+        words: Ids | Sequence[str] | Sequence[int] | NDArray[Any] | None,
+        codes: NDArray[np.uint8],
         coder: Coder,
         subwords: Subwords | None = None,
         *,
@@ -106,21 +291,24 @@ class BinaryVectors(WordMethods, Pretrained):
     ) -> None:
         if not isinstance(coder, Coder):
             raise InputError(f"coder is {shortened(coder)}, expected a fitted coder")
-        if not isinstance(codes, CodePieces):
-            codes = coder.check_codes(codes)
-        # CodePieces and PieceWords stand in for one array and one vocabulary: they are used alike.
-        self.codes = cast("NDArray[np.uint8]", codes)
-        self.words = _as_ids(words, len(codes))
-        self.coder = coder
-        self.subwords = subwords
-        are_stored = isinstance(columns, StoredColumns)
-        self.columns: Mapping[str, Any] = columns if are_stored else dict(columns or {})  # type: ignore[assignment]
+        codes = coder.check_codes(codes)
         if lengths is not None:
             lengths = lengths if isinstance(lengths, Lengths) else Lengths.of(lengths)
-            self.columns = {**self.columns, LENGTHS: lengths}
-        for name, column in () if are_stored else self.columns.items():
-            if len(column) != len(codes):
-                raise InputError(f"{len(column)} {name} for {len(codes)} codes")
+            columns = {**(columns or {}), LENGTHS: lengths}
+        segment = Segment(_as_ids(words, len(codes)), codes, _columns_of(columns or {}, len(codes)))
+        self._current = Snapshot.of(coder, segment, subwords)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Self:
+        """The rows of a snapshot."""
+        bits = cls.__new__(cls)
+        bits._current = snapshot
+        return bits
+
+    @classmethod
+    def of_segment(cls, segment: Segment, coder: Coder, subwords: Subwords | None = None) -> Self:
+        """All rows of a segment."""
+        return cls.of(Snapshot.of(coder, segment, subwords))
 
     @classmethod
     def encoded(cls, vectors: WordVectors, coder: Coder, *, lengths: bool = False) -> Self:
@@ -129,688 +317,30 @@ class BinaryVectors(WordMethods, Pretrained):
         found = Lengths.of_vectors(vectors.matrix) if lengths else None
         return cls(vectors.words, codes, coder, vectors.subwords, lengths=found)
 
-    @classmethod
-    def of_rows(cls, rows: Rows, coder: Coder, subwords: Subwords | None = None) -> Self:
-        """Rows with the coder that made their codes."""
-        return cls(rows.ids, rows.codes, coder, subwords, columns=rows.columns)
+    @property
+    def current(self) -> Snapshot:
+        """The rows: never changed."""
+        return self._current
 
     @property
-    def rows(self) -> Rows:
-        """Ids, codes and columns together."""
-        return Rows(self.words, self.codes, self.columns)
+    def columns(self) -> Mapping[str, Any]:
+        """Other values of the rows by name, among them their lengths; may be assigned."""
+        return self._current.all_columns
+
+    @columns.setter
+    def columns(self, columns: Mapping[str, Any]) -> None:
+        segment = self._current.one_segment()
+        segment = replace(segment, columns=_columns_of(columns, len(segment)))
+        self._current = Snapshot.of(self.coder, segment, self.subwords)
 
     @property
-    def n_bits(self) -> int:
-        """Bits of a code."""
-        return self.coder.n_bits_
-
-    @property
-    def dims(self) -> int:
-        """Dimensions of the float vectors behind the codes."""
-        return self.coder.n_features_in_
-
-    @property
-    def lengths(self) -> NDArray[np.float32] | None:
-        """The lengths of the vectors, float32 of shape (n,), if they are stored.
-
-        Example:
-            >>> import numpy as np, embits
-            >>> bits = embits.binarize(4 * np.eye(3), n_bits=64, method="lsh", lengths=True)
-            >>> bits.lengths.tolist()
-            [4.0, 4.0, 4.0]
-        """
-        return self.columns[LENGTHS].floats if LENGTHS in self.columns else None
-
-    @property
-    def key_to_index(self) -> Mapping[str, int]:
-        """Id -> row, as in gensim; no dictionary is built for it."""
-        return WordRows(self.words)
-
-    def ids(self, rows: Any = None, dtype: DTypeLike | None = None) -> NDArray[Any]:
-        """The ids of rows, in the same shape.
-
-        Args:
-            rows: Row numbers of any shape; None is all rows. Row -1, as in the results of queries
-                with filters of their own, has the id "", or -1 as a signed integer.
-            dtype: The type to convert the ids to, such as `int` for ids that are whole numbers;
-                None gives `str` objects. Rows without ids have their numbers as ids.
-
-        Raises:
-            InputError: Rows that do not exist, or ids that cannot be converted to `dtype`.
-
-        Example:
-            >>> import numpy as np, embits
-            >>> bits = embits.binarize(np.eye(3), n_bits=64, method="lsh", ids=["a", "b", "c"])
-            >>> bits.ids([[2, 0], [1, 1]]).tolist()
-            [['c', 'a'], ['b', 'b']]
-        """
-        rows = np.arange(len(self)) if rows is None else self._numbered(rows, least=NO_ROW)
-        names = ids_of(rows, self.words)
-        if dtype is None:
-            return names
-        if np.dtype(dtype).kind == "i":
-            names[rows == NO_ROW] = str(NO_ROW)
-        try:
-            return names.astype(dtype)
-        except ValueError as error:
-            raise InputError(f"the ids cannot be converted to {np.dtype(dtype)}: {error}") from None
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __contains__(self, word: object) -> bool:
-        return word in self.words
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {len(self):,} × {self.n_bits} bits, {self.coder!r}>"
-
-    # -- codes and floats ------------------------------------------------------------------------
-
-    def __getitem__(self, key: Key | Sequence[Key] | slice) -> NDArray[np.uint8]:
-        """Packed codes.
-
-        Args:
-            key: An id or a packed code gives shape (width,); several of them, or a slice of rows,
-                give (n, width). `bits.codes[rows]` are the codes of row numbers.
-
-        Raises:
-            UnknownWordError: There is no such id, and no subwords to make it from.
-            InputError: The key is something else.
-        """
-        if isinstance(key, slice):
-            try:
-                return self.codes[key]
-            except (TypeError, ValueError):
-                raise InputError(f"the key is {key}, expected a slice of row numbers") from None
-        if is_single(key):
-            return self._code(key)
-        if not isinstance(key, Sequence | np.ndarray) or getattr(key, "ndim", 1) == 0:
-            raise _wrong_key(key)
-        return np.stack([self._code(each) for each in key]) if len(key) else self.codes[:0]
-
-    def __iter__(self) -> Iterator[NDArray[np.uint8]]:
-        """The packed code of each row, in order."""
-        for start in range(0, len(self), _ROWS_AT_ONCE):
-            yield from self.codes[start : start + _ROWS_AT_ONCE]
-
-    def _code(self, key: Any) -> NDArray[np.uint8]:
-        if isinstance(key, np.ndarray) and key.dtype == np.uint8:
-            codes = self.coder.check_codes(key[np.newaxis])
-            check_padding(codes, self.n_bits)
-            return single(codes)
-        if not is_id(key):
-            raise _wrong_key(key)
-        row, word = self._row(key), str(key)
-        if row is not None:
-            return single(self.codes[row : row + 1])
-        if self.subwords is not None and self.subwords.rows(word):
-            return self.encode(self.subwords.vector(word))
-        raise self.words.unknown(key)
-
-    def _row(self, key: Any) -> int | None:
-        return self.words.find(str(key)) if is_id(key) else None
-
-    def encode(self, vectors: Any, *, device: str = "cpu") -> NDArray[np.uint8]:
-        """Codes of new vectors: (width,) for one vector, (n, width) for several.
-
-        `device` may be a GPU such as "cuda" (the extra `gpu`); the codes are the same.
-        """
-        if not getattr(vectors, "is_cuda", False):  # what is on a GPU is encoded there
-            vectors = to_numpy(vectors)
-        check_dims(vectors, self.dims)
-        if vectors.ndim == 1:
-            return single(self.coder.encode(vectors[np.newaxis], device=device))
-        return self.coder.encode(vectors, device=device)
-
-    def decode(
-        self, keys: Key | Sequence[Key] | slice | None = None, *, rows: Any = None
-    ) -> NDArray[np.float32]:
-        """Floats rebuilt from codes, of their true lengths if these are stored.
-
-        Args:
-            keys: An id or code gives shape (dims,); several, or codes of shape (n, width), give
-                (n, dims); None decodes everything. Codes have no lengths of their own.
-            rows: Row numbers, instead of `keys`.
-        """
-        if rows is not None:
-            found = self._chosen(keys, rows)
-            return self._of_length(self.coder.inverse_transform(self.codes[found]), found)
-        if keys is None or isinstance(keys, slice):
-            codes = self.codes if keys is None else self[keys]
-            return self._of_length(self.coder.inverse_transform(codes), keys or slice(None))
-        if isinstance(keys, np.ndarray) and keys.ndim == 2:
-            return self.coder.inverse_transform(keys)
-        vectors = self.coder.inverse_transform(np.atleast_2d(self[keys]))
-        listed: Any = [keys] if is_single(keys) else keys
-        for place, key in enumerate(listed if LENGTHS in self.columns else ()):
-            row = self._row(key)  # codes and unknown words have none
-            if row is not None:
-                vectors[[place]] = self._of_length(vectors[[place]], [row])
-        return single(vectors) if listed is not keys else vectors
-
-    def _of_length(self, vectors: NDArray[np.float32], rows: Any) -> NDArray[np.float32]:
-        """Decoded vectors with the lengths of their rows, if these are stored."""
-        if (lengths := self.lengths) is None:
-            return vectors
-        scaled: NDArray[np.float32] = unit_rows(vectors) * lengths[rows][:, None]
-        return scaled
-
-    # -- search ----------------------------------------------------------------------------------
-
-    @forwards_old_keywords
-    def search(
-        self,
-        queries: Any,
-        k: int = 10,
-        *,
-        metric: MetricName | None = None,
-        where: Any = None,
-        recall: float | Probes | None = None,
-        rescore: int | Rescore | Sequence[Rescore] | None = None,
-    ) -> results.SearchResult:
-        """The k nearest rows of each query.
-
-        `on` searches with another number of threads, or on a GPU.
-
-        Args:
-            queries: Floats of shape (dims,) or (q, dims); packed codes (uint8) of shape (width,) or
-                (q, width); or an id, or several strings, of rows whose codes are searched for.
-            k: Number of rows to return; all, if there are fewer.
-            metric: None compares floats as "asymmetric", and codes and ids by "hamming".
-                "asymmetric" weighs the bits by a float query. "hamming" counts the bits that
-                differ; floats are encoded first. "decoded" weighs the bits by the vector rebuilt
-                from the query's code, so queries may be codes or ids. The scores of "asymmetric"
-                and "decoded" estimate the cosine, and may be slightly above 1; a query of zeros
-                scores 0. "dot" estimates the inner product, for rows with lengths.
-            where: The rows that may be found: a boolean mask of shape (n,), ids, a selection that
-                `select` made, or a filter on columns; or a filter for each query: a mask of shape
-                (q, n), or a list of q filters, where None is all rows. Rows without ids have their
-                numbers as ids. A filter on columns is an expression of `pyarrow.compute`, or a
-                mapping such as `{"label": "news", "year": (2020, None)}`, all of which must hold:
-                a value is equal, a list has the values that may be, (low, high) is a range with
-                both ends, where None is open, and None finds missing values. Of a column of lists,
-                one of the values must be equal.
-            recall: Read only as many cells (`cells=` of `binarize`, or `with_cells`) as find this
-                share of the rows that a search of all rows finds, from 0 to 1. Each query stops on
-                its own. Without cells, all rows are read. `Probes(n)` reads n cells instead, and
-                needs cells.
-            rescore: Order this many of the best rows again: by the vectors that are kept beside the
-                codes, if there are some and the queries are floats; else by the score of `metric`
-                after a search by Hamming distance. `Rescore(n, by=...)` takes other vectors, or
-                several of them follow each other. None: as the coder was fitted (`Neural` orders
-                some rows by their decoded vectors, others do not). 0: nothing is ordered again.
-
-        Returns:
-            A named pair of arrays of shape (q, k), or (k,) for a single query, best first, ties in
-            row order. It unpacks as `values, rows`. `rows` are row numbers, `ids` their ids, and
-            `scores` float32, the larger the better: by Hamming distance the share of equal bits.
-            The first field says what the values are: `distances` (int32, the smallest is the best),
-            `scores`, or `cosines` after rescoring by vectors. If fewer than k rows pass the filter,
-            there are fewer columns. If queries have their own filters, the shorter ones end with
-            row -1 and the worst value (2^31 - 1, or -inf). `rows_read` counts the rows that were
-            scored for all queries together, before any rescoring.
-
-        Raises:
-            InputError: Shapes or types do not fit, the search needs float queries, lengths or
-                cells, or the vectors to rescore by are not those of the codes.
-            UnknownWordError: There is no such id.
-
-        Example:
-            >>> import numpy as np, embits
-            >>> X = np.random.default_rng(0).normal(size=(100, 16))
-            >>> bits = embits.binarize(X, n_bits=64, method="lsh", ids=range(100, 200))
-            >>> found = bits.search(X[7], k=3)
-            >>> found.ids[0], found.scores.shape
-            ('107', (3,))
-        """
-        queries = self._queries(queries)
-        chosen, k = metric_for(metric, queries), wanted_rows(k, len(self))
-        if not self.dims:  # a collection without rows, so that it has no coder yet
-            return self._with_ids(results.no_rows(chosen, queries.shape[:-1]))
-        allowed = self._filters(queries.shape[:-1], where, None, None)
-        on_gpu = self.machine.device != "cpu"
-        kept = partial(self._vectors_by, queries)
-        stages = plan_stages(self.coder, chosen, k, len(self), rescore, kept, on_gpu=on_gpu)
-        found = run(self, Plan(chosen, k, allowed, wanted_recall(recall), stages), queries)
-        return self._with_ids(found, found.rows_read)
-
-    def _vectors_by(self, queries: NDArray[Any], by: Any) -> Any:
-        """The vectors of `Rescore.by`, for queries that are floats; None if none are kept."""
-        if isinstance(by, str) and by == "kept":
-            are_floats = queries.dtype != np.uint8
-            return self.columns[FLOATS].lazy if are_floats and FLOATS in self.columns else None
-        float_vectors(queries)
-        return original_vectors(self, by)
-
-    def on(self, device: str = "cpu", threads: int | None = None) -> BinaryVectors:
-        """The same rows, searched elsewhere.
-
-        Args:
-            device: A GPU such as "cuda" (the extra `gpu`) searches by Hamming distance there, and
-                gives the same rows; scores order the best of these. The first search copies the
-                codes to the GPU, where they stay.
-            threads: The most threads of a search; None uses every core.
-
-        Example:
-            >>> import numpy as np, embits
-            >>> bits = embits.binarize(np.eye(8), n_bits=64, method="lsh")
-            >>> bits.on(threads=1).search(np.eye(8)[3], k=1).rows.tolist()
-            [3]
-        """
-        wanted_threads(threads)
-        _ = self._device_indexes  # shared with the copy
-        bits = copy(self)
-        bits.machine = Machine(device, threads)
-        return bits
-
-    def _with_ids(self, found: AnyResult, rows_read: int | None = None) -> AnyResult:
-        """A result that knows the ids of these rows, whatever changes later."""
-        found.names, found.rows_read, found.n_bits = self.words, rows_read, self.n_bits
-        found.columns = partial(column_values, self.columns, len(self))
-        return found
-
-    def on_device(self) -> DeviceIndex:
-        """The codes in the memory of the GPU that `on` named."""
-        device = self.machine.device
-        if device not in self._device_indexes:
-            # Imported here: a search on the processor needs no GPU code.
-            from embits.search.gpu import DeviceIndex
-
-            self._device_indexes[device] = DeviceIndex(self.codes, device)
-        return self._device_indexes[device]
-
-    @LazyProperty
-    def _device_indexes(self) -> dict[str, DeviceIndex]:
-        return {}
-
-    def stored_lengths(self) -> NDArray[np.float32]:
-        """The length of each code that is stored; rows that are removed have length 0."""
-        return self._stored_lengths
-
-    @LazyProperty
-    def _stored_lengths(self) -> NDArray[np.float32]:
-        if (live := self.lengths) is None:
-            needed = 'metric="dot" needs the lengths of the vectors'
-            raise InputError(f"{needed}: binarize with lengths=True (--lengths)")
-        codes: Any = self.codes
-        if not isinstance(codes, CodePieces) or codes.is_plain:
-            return live
-        stored = np.zeros(codes.rows.n_stored, np.float32)
-        stored[codes.places(codes.rows.stored(np.arange(len(self))))] = live
-        return stored
-
-    def select(
-        self, where: Any = None, exclude: Any = None, *, rows: Any = None
-    ) -> filters.Selection:
-        """Parse a filter once, for many searches: it is then passed as `where` or `exclude`.
-
-        The arguments are as in `search`. It is refused once its collection has changed.
-
-        Raises InputError and UnknownWordError as `search` does.
-
-        Example:
-            >>> import embits
-            >>> bits = embits.binarize(embits.sample_vectors(), n_bits=64, method="lsh")
-            >>> bits.select(exclude=["queen", "king"])
-            <Selection: 1,998 of 2,000 rows>
-        """
-        where, exclude = self._checked(where, exclude, rows)
-        selection = filters.select(len(self), where, exclude, self._rows_of_ids)
-        if self._state is not None:
-            selection = copy(selection)
-            selection.state = self._state
-        return selection
-
-    def selections(self, queries: Any, where: Any, exclude: Any, rows: Any) -> filters.Filters:
-        """The filters of a search as selections: one for all queries, or one for each."""
-        return self._filters(self._queries(queries).shape[:-1], where, exclude, rows)
-
-    def _filters(
-        self, shape: tuple[int, ...], where: Any, exclude: Any, rows: Any
-    ) -> filters.Filters:
-        where, exclude = self._checked(where, exclude, rows)
-        return filters.parse_filters(len(self), shape, where, exclude, self._rows_of_ids)
-
-    def _checked(self, where: Any, exclude: Any, rows: Any) -> tuple[Any, Any]:
-        where = self._of_columns(filters.one_of(where, rows, len(self)))
-        exclude = self._of_columns(exclude)
-        filters.check_state(self._state, where=where, exclude=exclude)
-        return where, exclude
-
-    def _of_columns(self, where: Any) -> Any:
-        """A filter with its conditions on columns as selections; an empty one is none."""
-        if isinstance(where, Mapping) and not where:
-            return None
-        if is_filter(where):
-            return StoredColumns.of(self.columns, len(self)).selection(where)
-        if isinstance(where, list | tuple) and any(map(is_filter, where)):
-            return [self._of_columns(each) for each in where]
-        return where
-
-    def _rows_of_ids(self, name: str, ids: NDArray[Any]) -> NDArray[np.int64]:
-        words = self.words
-        if ids.dtype.kind in "iu" and isinstance(words, RowNumbers):  # the ids are the rows
-            return ids
-        are_own = not (isinstance(words, PieceWords) and words.numbered)
-        return filters.found_rows(name, ids, words.find_many(as_words(ids)), numbers=are_own)
-
-    def _queries(self, queries: Any) -> NDArray[Any]:
-        """Queries as an array: of floats or packed codes as they are, of ids their codes."""
-        if is_id(queries):
-            return self[queries]
-        array = to_numpy(queries)
-        if array.ndim == 0:
-            expected = "a float vector, a packed code or an id"
-            raise InputError(f"the query is {shortened(queries)}, expected {expected}")
-        are_strings = array.dtype.kind in "UT"
-        if array.dtype.kind == "O" and array.size:
-            are_strings = all(isinstance(each, str) for each in array.flat)
-        if are_strings:
-            return self[array.ravel().tolist()]
-        if array.dtype == np.uint8:
-            if array.shape[-1] == self.coder.n_bytes_:
-                check_padding(array, self.n_bits)
-            return array
-        if array.dtype.kind in "iu" and array.shape[-1] != self.dims:
-            found = f"the queries are whole numbers of shape {array.shape}"
-            what = f"neither ids (strings) nor vectors of {self.dims} dimensions"
-            raise InputError(f"{found}: {what}; bits.codes[rows] are the codes of rows")
-        if self.dims:
-            check_dims(array, self.dims)
-        return array
-
-    # -- all rows up to a bound ------------------------------------------------------------------
-
-    def within(
-        self,
-        queries: Any,
-        distance: int | None = None,
-        *,
-        similarity: float | None = None,
-        metric: MetricName = "hamming",
-        where: Any = None,
-        exclude: Any = None,
-        rows: Any = None,
-        max_results: int | None = None,
-        threads: int | None = None,
-    ) -> results.WithinResult | results.WithinScoreResult:
-        """All rows within a distance of each query, or of at least a similarity.
-
-        Other arguments are as in `search`; all metrics but "hamming" need `similarity`.
-
-        Args:
-            distance: The largest Hamming distance, from 0 to `n_bits`.
-            similarity: The lowest similarity, instead of `distance`: with "hamming" the share of
-                bits that are equal, from 0 to 1; with other metrics the lowest score.
-            max_results: Rows of all queries together at which the search stops with an error; None
-                means 100 million. A row that is found takes about 50 bytes of memory.
-
-        Returns:
-            A named tuple `offsets` (q + 1,), `rows`, and `distances` (int32) or `scores` (float32).
-            The rows of query i are `rows[offsets[i] : offsets[i + 1]]`, best first, ties in row
-            order; `ids` are their ids. A single query is query 0, and an id finds its own row too.
-
-        Raises:
-            InputError: As for `search`; or not one of `distance` and `similarity` is given.
-            TooManyResultsError: There are more rows than `max_results`.
-
-        Example:
-            >>> import numpy as np, embits
-            >>> X = np.random.default_rng(0).normal(size=(100, 16))
-            >>> bits = embits.binarize(X, n_bits=64, method="lsh")
-            >>> found = bits.within(X[:2], distance=14)
-            >>> found.offsets.tolist(), found.rows.tolist(), found.distances.tolist()
-            ([0, 3, 4], [0, 29, 55, 1], [0, 14, 14, 0])
-        """
-        queries = self._queries(queries)
-        chosen = metric_for(metric, queries)
-        bound = parse_bound(chosen, distance, similarity, self.n_bits)
-        if not self.dims:  # a collection without rows, as in `search`
-            starts = np.zeros(len(np.atleast_2d(queries)) + 1, np.int64)
-            return self._with_ids(results.WithinResult(starts, starts[:0], np.empty(0, np.int32)))
-        allowed = self._filters(queries.shape[:-1], where, exclude, rows)
-        plan = Plan(chosen, selection=allowed, bound=bound, max_results=max_results)
-        bits = self.on(threads=threads) if threads is not None else self
-        return self._with_ids(run_within(bits, plan, np.atleast_2d(queries)))
-
-    def pairs_within(
-        self, distance: int, *, max_results: int | None = None, threads: int | None = None
-    ) -> results.PairsResult:
-        """All pairs of rows within a Hamming distance: `embits.search.pairs_within` of the codes.
-
-        Example:
-            >>> import numpy as np, embits
-            >>> bits = embits.binarize(np.eye(9)[[0, 1, 0]], n_bits=64, method="lsh")
-            >>> pairs = bits.pairs_within(3)
-            >>> pairs.first.tolist(), pairs.second.tolist()
-            ([0], [2])
-        """
-        distance = wanted_distance(distance, self.n_bits)
-        return search.pairs_within(self.codes, distance, threads, max_results=max_results)
-
-    def iter_pairs_within(
-        self, distance: int, *, threads: int | None = None
-    ) -> Iterator[results.PairsResult]:
-        """The pairs of `pairs_within` in blocks of about a million, for results of any size."""
-        return search.iter_pairs_within(self.codes, wanted_distance(distance, self.n_bits), threads)
-
-    def duplicates(
-        self, distance: int, *, threads: int | None = None, progress: Progress | None = None
-    ) -> results.GroupsResult:
-        """Groups of rows within a Hamming distance: `embits.search.duplicates` of the codes.
-
-        Example:
-            >>> import numpy as np, embits
-            >>> bits = embits.binarize(np.eye(9)[[0, 1, 0]], n_bits=64, method="lsh")
-            >>> bits.duplicates(3).ids.tolist()
-            ['0', '2']
-        """
-        distance = wanted_distance(distance, self.n_bits)
-        groups = search.duplicates(self.codes, distance, threads, progress=progress)
-        return self._with_ids(groups)
-
-    # -- rows and files --------------------------------------------------------------------------
-
-    def get(
-        self, ids: Any = None, columns: Iterable[str] | None = None, *, rows: Any = None
-    ) -> dict[str, list[Any]]:
-        """The values of columns for some rows: a list by the name of each column.
-
-        Args:
-            ids: Ids in any order, or a mask of n flags; `rows` are row numbers instead.
-            columns: The names of columns; None is all of them. Missing values are None.
-
-        Raises:
-            UnknownWordError: There is no such id.
-            InputError: There is no such column.
-
-        Example:
-            >>> import numpy as np, embits
-            >>> bits = embits.binarize(np.eye(3), n_bits=64, method="lsh", ids=["a", "b", "c"])
-            >>> bits.columns = {"year": np.array([2020, 2021, 2022])}
-            >>> bits.get(["c", "a"], columns=["year"])
-            {'year': [2022, 2020]}
-        """
-        listed = [ids] if is_id(ids) else ids
-        chosen, held = self._chosen(listed, rows, "get"), StoredColumns.of(self.columns, len(self))
-        if isinstance(columns, str):
-            raise InputError(f"columns is the single string {columns!r}, expected a list of names")
-        names = held.kinds if columns is None else columns
-        return {name: column_values(held, len(self), name, chosen).tolist() for name in names}
-
-    def to_arrow(self) -> Any:
-        """The ids and columns of all rows as an Arrow table; needs pyarrow.
-
-        Example:
-            >>> import numpy as np, embits
-            >>> bits = embits.binarize(np.eye(2), n_bits=64, method="lsh", ids=["a", "b"])
-            >>> bits.columns = {"year": np.array([2020, 2021])}
-            >>> bits.to_arrow().to_pylist()
-            [{'id': 'a', 'year': 2020}, {'id': 'b', 'year': 2021}]
-        """
-        return StoredColumns.of(self.columns, len(self)).table(self.ids())
-
-    def check_undamaged(self) -> None:
-        """Check a mapped file before its rows are copied: FormatError if it is damaged."""
-        verify = self._verify  # another thread may end its check meanwhile
-        if verify is not None:
-            verify()
-            self._verify = None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of a file of these rows, without its header of about 2 KB."""
-        return self.byte_counts().total
-
-    def byte_counts(self) -> ByteCounts:
-        """Bytes of the codes, ids, order of the ids, coder, subwords and columns in a file.
-
-        Example:
-            >>> import numpy as np, embits
-            >>> bits = embits.binarize(np.eye(100), n_bits=64, method="lsh")
-            >>> bits.byte_counts().codes, bits.byte_counts().words
-            (800, 0)
-        """
-        return byte_counts(self.rows, self.coder, self.subwords)
-
-    def merged(self) -> BinaryVectors:
-        """The same rows with all codes in one array in row order, and all ids in one vocabulary.
-
-        Only the rows of a file without cells are not copied. FormatError: Something is damaged.
-        """
-        self.check_undamaged()
-        words: Any = self.words
-        words = words.merged() if isinstance(words, PieceWords) else words
-        if words is self.words and isinstance(self.codes, np.ndarray):
-            return self
-        if isinstance(words, RowNumbers) and words.first:  # a file numbers its rows from 0
-            words = Vocabulary.from_words(words)
-        rows = Rows(words, np.asarray(self.codes), self.columns)
-        return BinaryVectors.of_rows(rows, self.coder, self.subwords)
-
-    def subset(self, which: Any = None, *, rows: Any = None) -> BinaryVectors:
-        """Some of the rows, copied into memory.
-
-        Args:
-            which: Ids, each once, in the order to be kept; or a mask of n flags. Rows without ids
-                keep their numbers as ids.
-            rows: Row numbers, instead of `which`.
-
-        Raises:
-            UnknownWordError: There is no such id.
-            InputError: There is no such row, a row is given twice, or the mask is not of n flags.
-
-        Example:
-            >>> import numpy as np, embits
-            >>> bits = embits.binarize(np.eye(3), n_bits=64, method="lsh", ids=["a", "b", "c"])
-            >>> list(bits.subset(["c", "a"]).words), list(bits.subset(rows=[1]).words)
-            (['c', 'a'], ['b'])
-        """
-        self.check_undamaged()
-        chosen = self._chosen(which, rows)
-        ids = _as_ids(as_words(self.words.names(chosen)), len(chosen))
-        some = Rows(ids, self.codes[chosen], taken(self.columns, chosen))
-        return BinaryVectors.of_rows(some, self.coder, self.subwords)
-
-    def _numbered(self, rows: Any, least: int = 0) -> NDArray[np.int64]:
-        """Row numbers from `least` on, checked: of one dimension, or of any if -1 is allowed."""
-        array, n = to_numpy(rows), len(self)
-        if (array.ndim != 1 and not least) or (array.size and array.dtype.kind not in "iu"):
-            raise InputError(f"rows are {array.dtype} of shape {array.shape}, expected row numbers")
-        if array.size and not least <= array.min() <= array.max() < n:
-            row = array.min() if array.min() < least else array.max()
-            hint = f"; -1 is no row in results, and the last row is {n - 1:,}"
-            hint = hint if -n <= row < 0 else ""
-            raise InputError(f"there is no row {row}: there are {n:,} rows{hint}")
-        return array.astype(np.int64)
-
-    def _chosen(self, which: Any, rows: Any, name: str = "subset") -> NDArray[np.int64]:
-        """Row numbers of rows that are given as ids or a mask, or by number, in their order."""
-        if (which is None) == (rows is None):
-            raise InputError("expected ids or rows=, one of them")
-        if rows is not None:
-            return self._numbered(rows)
-        array = to_numpy(which)
-        if array.ndim != 1:
-            raise InputError(f"shape {array.shape}, expected a list of ids, or a mask")
-        if array.dtype == bool:
-            return filters.parsed(name, array, len(self)).rows
-        if array.size and array.dtype.kind not in "UTOiu":
-            raise InputError(f"rows are {array.dtype}, expected ids or a mask; or rows=")
-        found = self._rows_of_ids(name, array) if array.size else array
-        return self._numbered(found.astype(np.int64))
-
-    def slim(
-        self, without: Iterable[str] = ("coder", "subwords"), *, half_decoder: bool = False
-    ) -> BinaryVectors:
-        """Leave out what a device does not need, for a smaller file.
-
-        Asking for what was left out raises InputError or UnknownWordError.
-
-        Args:
-            without: "coder": no encoding, decoding, float queries and metric="decoded".
-                "subwords": no codes of unknown words. "lengths": no inner products. "columns": no
-                other values. "floats": no vectors that a collection keeps. "order": the rows are
-                sorted by their words, and get other numbers.
-            half_decoder: Keep the decoder in 16 bits.
-
-        Raises:
-            InputError: There is no such part, or no decoder to keep.
-
-        Example:
-            >>> import embits
-            >>> bits = embits.binarize(embits.sample_vectors(), n_bits=64, method="lsh")
-            >>> slim = bits.slim(without=["coder", "order"])
-            >>> slim.byte_counts().coder, slim.similarity("king", "king")
-            (0, 1.0)
-        """
-        parts = check_parts(without)
-        bits = self.merged()
-        rows, coder = slim_rows(bits.rows, bits.coder, parts, half_decoder)
-        if bits.subwords is None or "subwords" not in parts:
-            return BinaryVectors.of_rows(rows, coder, bits.subwords)
-        rows = replace(rows, ids=copy(rows.ids))
-        rows.ids.lacks_subwords = True
-        return BinaryVectors.of_rows(rows, coder)
-
-    def with_cells(self, cells: int | str = "auto", *, threads: int | None = None) -> BinaryVectors:
-        """The same rows with cells, in memory, for searches with `recall` or `probes`.
-
-        Rows keep their numbers. A thousand of them measure what searches read: see `calibrate`.
-
-        Args:
-            cells: How many; "auto" is 4 for each square root of the rows, but at most 5 % of the
-                bytes of the codes.
-            threads: None uses every core.
-
-        Raises:
-            InputError: There are more than 2^32 - 1 rows, or codes of more than 16,384 bits.
-
-        Example:
-            >>> import embits
-            >>> bits = embits.binarize(embits.sample_vectors(), n_bits=64, method="lsh")
-            >>> bits = bits.with_cells(20)
-            >>> found = bits.search("music", k=5, recall=0.9)
-            >>> found.ids[0], found.rows_read < len(bits)
-            ('music', True)
-        """
-        bits = self.merged()
-        n_cells = wanted_cells(cells, len(bits), self.n_bits)
-        centers, held = train(bits.codes, n_cells, self.n_bits, threads)
-        stored, made = arranged(bits.codes, centers, threads)
-        pieces = CodePieces([stored], cells=[made])
-        queries = bits.codes[held]
-        centers = measured(pieces, queries, self._weights(queries), held, threads)
-        rows = replace(bits.rows, codes=cast("NDArray[np.uint8]", pieces.with_centers(centers)))
-        return BinaryVectors.of_rows(rows, self.coder, self.subwords)
-
-    def _weights(self, queries: NDArray[Any]) -> NDArray[np.float32] | None:
-        """Vectors, or codes if there is a coder that decodes them, as weights of the bits."""
-        are_codes = queries.dtype == np.uint8
-        if are_codes and (self.coder.is_left_out or not len(queries)):
-            return None
-        metric = METRICS["decoded" if are_codes else "asymmetric"]
-        return np.ascontiguousarray(metric.prepare(self.coder, queries).queries)
+    def subwords(self) -> Subwords | None:
+        """What makes codes of unknown words, if the fastText model had it."""
+        return self._current.subwords
+
+    @subwords.setter
+    def subwords(self, subwords: Subwords | None) -> None:
+        self._current = replace(self._current, subwords=subwords)
 
     def calibrate(self, queries: Any, *, threads: int | None = None) -> NDArray[np.float32]:
         """Measure with your own queries, which may be harder than rows, what `recall` reads.
@@ -828,39 +358,13 @@ class BinaryVectors(WordMethods, Pretrained):
         Raises:
             InputError: There are no cells, no queries, or the queries do not fit.
         """
-        pieces = CodePieces.of(self.codes)
-        array = np.atleast_2d(self._queries(queries))
+        now = self.current
+        array = np.atleast_2d(now.queries(queries))
         if not len(array):
             raise InputError("there are no queries to calibrate with: give a few hundred")
-        codes = METRICS["hamming"].prepare(self.coder, array).queries
-        centers = measured(pieces, codes, self._weights(array), threads=threads)
-        self.codes = cast("NDArray[np.uint8]", pieces.with_centers(centers))
+        centers = calibrated(now, array, threads)
+        self._current = now.with_centers(centers)
         return centers.curve[:, [0, 3]]
-
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write one safetensors file, atomically.
-
-        Args:
-            path: The file. A file of codes is replaced.
-            overwrite: Replace any other existing file as well.
-
-        Raises:
-            InputError: There is another file at `path`; or the coder is not registered.
-            OSError: The file could not be written; a file that was there is unchanged.
-
-        Warns:
-            SizeWarning: Subwords are more than half of the file.
-        """
-        check_target(path, overwrite=overwrite, codes=True)
-        bits = self.merged()
-        if isinstance(self.codes, CodePieces) and stored_codes(self.codes)[1] is not None:
-            rows = replace(bits.rows, codes=self.codes)  # in the order of their cells
-            bits = BinaryVectors.of_rows(rows, bits.coder, bits.subwords)
-        store.write(Path(path), to_contents(bits.rows, bits.coder, bits.subwords))
-        if self.subwords is not None and 2 * (counts := self.byte_counts()).subwords > counts.total:
-            share = f"{path}: subwords take {counts.subwords / counts.total:.0%} of the file"
-            how = "bits.subwords = None, or --no-subwords on the command line"
-            warn_caller(f"{share}; without them ({how}), unknown words have no codes", SizeWarning)
 
 
 def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
@@ -880,20 +384,22 @@ def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:
         ['d', 'a', 'b']
     """
     parts = list(files)
-    if not parts or not all(isinstance(part, BinaryVectors) for part in parts):
+    if not parts or not all(isinstance(part, BinaryRows) for part in parts):
         raise InputError("concat needs a list of at least one BinaryVectors")
-    first = parts[0]
-    for part in parts:
-        part.check_undamaged()
-        check_same_coder(first.coder, part.coder)
-    have_ids = {not isinstance(part.words, RowNumbers) for part in parts}
+    snapshots = [part.current for part in parts]
+    first = snapshots[0]
+    for now in snapshots:
+        now.check_undamaged()
+        check_same_coder(first.coder, now.coder)
+    have_ids = {not isinstance(now.ids, RowNumbers) for now in snapshots}
     if len(have_ids) > 1:
         some = "some of the files have ids and others have none"
         raise InputError(f"{some}: all must have them, or none")
-    codes = np.concatenate([np.asarray(part.codes) for part in parts])
-    words = list(chain.from_iterable(part.words for part in parts)) if True in have_ids else None
-    rows = Rows(_as_ids(words, len(codes)), codes, joined([part.columns for part in parts]))
-    return BinaryVectors.of_rows(rows, first.coder, first.subwords)
+    codes = np.concatenate([now.codes.in_row_order() for now in snapshots])
+    words = list(chain.from_iterable(now.ids for now in snapshots)) if True in have_ids else None
+    columns = concat_columns([now.all_columns for now in snapshots])
+    segment = Segment(_as_ids(words, len(codes)), codes, columns)
+    return BinaryVectors.of(Snapshot.of(first.coder, segment, first.subwords))
 
 
 def check_same_coder(ours: Coder, theirs: Coder) -> None:
@@ -909,15 +415,17 @@ def check_same_coder(ours: Coder, theirs: Coder) -> None:
         raise InputError(f"the coders differ: both are {a}, but they were fitted differently")
 
 
-def _as_ids(ids: Any, n: int) -> Vocabulary | RowNumbers:
+def _columns_of(columns: Mapping[str, Any], n: int) -> dict[str, Any]:
+    for name, column in columns.items():
+        if len(column) != n:
+            raise InputError(f"{len(column)} {name} for {n} codes")
+    return dict(columns)
+
+
+def _as_ids(ids: Any, n: int) -> Ids:
     if ids is None:
         return RowNumbers(n)
-    index: Keys = ids if isinstance(ids, Keys) else Vocabulary.from_words(as_words(ids))
+    index: Ids = ids if isinstance(ids, Ids) else Vocabulary.from_words(normalize_ids(ids))
     if len(index) != n:
         raise InputError(f"{len(index)} ids for {n} codes")
-    return cast("Vocabulary | RowNumbers", index)  # PieceWords stand in for them
-
-
-def _wrong_key(key: Any) -> InputError:
-    expected = "an id, a packed code (uint8), or several of them"
-    return InputError(f"the key is {shortened(key)}, expected {expected}")
+    return index

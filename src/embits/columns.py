@@ -1,13 +1,13 @@
 """Columns of rows: texts, numbers, times and lists, held as Arrow arrays, and filters on them.
 
-Reading, storing and filtering columns needs pyarrow, which is imported when it is used.
+CellBudget, storing and filtering columns needs pyarrow, which is imported when it is used.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from reprlib import repr as shortened
 from typing import Any, NamedTuple
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from embits._lazy import LazyProperty
 from embits.errors import FormatError, InputError, MissingExtraError, first_line
 from embits.search.filters import Selection, select
-from embits.search.pieces import LiveRows
 from embits.search.results import NO_ROW
+from embits.search.stored import RowMap
 
 RESERVED = "id", "lengths", "floats", "cells"
 """Names that no column may have."""
@@ -155,7 +155,7 @@ def _stored(name: str, array: Any) -> Any:
     return pa.compute.if_else(array.is_nan(), None, array) if kind == "float" else array
 
 
-def fitted(
+def cast_columns(
     kinds: Mapping[str, str], given: Mapping[str, Any]
 ) -> tuple[dict[str, str], dict[str, Any]]:
     """The kinds of all columns once new ones are added, and the new ones in these kinds."""
@@ -304,13 +304,13 @@ def _bools(array: Any) -> NDArray[np.bool_]:
     return np.unpackbits(bits, count=stop, bitorder="little").view(bool)[array.offset :]
 
 
-# -- columns of pieces -----------------------------------------------------------------------------
+# -- tables of columns -----------------------------------------------------------------------------
 
 
-class PieceColumns:
-    """The columns of the n rows of a piece, as an Arrow table; values of others are missing.
+class ColumnTable:
+    """The columns of the n rows of a segment, as an Arrow table; values of others are missing.
 
-    A mapped file has a name, and is damaged for all we know.
+    A mapped file has a name, and is untrusted.
     """
 
     def __init__(self, table: Any, n: int, name: str = "") -> None:
@@ -319,7 +319,7 @@ class PieceColumns:
         self._known: dict[Any, NDArray[np.uint8]] = {}
 
     @classmethod
-    def of(cls, arrays: Mapping[str, Any], n: int) -> PieceColumns:
+    def of(cls, arrays: Mapping[str, Any], n: int) -> ColumnTable:
         """Arrow arrays of n values by name, in memory."""
         return cls(arrow().table(arrays) if arrays else None, n)
 
@@ -358,7 +358,7 @@ class PieceColumns:
         if not self.has(name):
             return pa.nulls(len(rows), arrow_type(kind))
         chunks = self.chunks(name, kind)
-        return gathered(rows, self.starts, lambda i, rows: chunks[i].take(pa.array(rows)))
+        return take_chunked(rows, self.starts, lambda i, rows: chunks[i].take(pa.array(rows)))
 
     def flags(self, kinds: Mapping[str, str], key: Any, where: Any) -> NDArray[np.bool_]:
         """Whether each row passes a filter on columns; it is remembered by its key."""
@@ -408,7 +408,7 @@ def _is_sound(array: Any) -> bool:
     return bool(good) and (not is_list or _is_sound(array.values))
 
 
-def gathered(
+def take_chunked(
     rows: NDArray[np.int64], starts: NDArray[np.int64], take: Callable[[int, Any], Any]
 ) -> Any:
     """The values of rows, of which `take` gives those of one part, as an Arrow array."""
@@ -422,69 +422,54 @@ def gathered(
 
 
 def remember(known: dict[Any, Any], key: Any, value: Any) -> None:
-    """Keep a value for later, and few others; threads may do so at the same time."""
+    """Bounded cache insert; threads may insert at the same time."""
     while len(known) >= _MAX_KNOWN:
         known.pop(next(iter(list(known))), None)
     known[key] = value
 
 
-class StoredColumns(Mapping[str, Any]):
-    """The columns of rows in several pieces, without removed rows: Arrow arrays by name.
+class Columns:
+    """The Arrow columns of rows in several segments, without removed rows.
 
-    An array is made when it is asked for; `take` reads only some rows. `others` are what the rows
-    have beside Arrow columns, such as lengths.
+    Args:
+        kinds: The kind of each column, by name.
+        tables: The columns of each segment; None has none.
+        rows: The rows.
     """
 
     def __init__(
-        self,
-        kinds: Mapping[str, str],
-        pieces: Sequence[PieceColumns],
-        rows: LiveRows,
-        others: Mapping[str, Any],
+        self, kinds: Mapping[str, str], tables: Sequence[ColumnTable | None], rows: RowMap
     ) -> None:
-        self.kinds, self.rows, self.others = kinds, rows, others
-        self.pieces = list(pieces) or [PieceColumns(None, 0)]  # which checks filters
+        sizes = np.diff(rows.starts).tolist()
+        self.kinds, self.rows = kinds, rows
+        self.tables = [
+            table or ColumnTable(None, n) for table, n in zip(tables, sizes, strict=True)
+        ]
         self._known: dict[Any, Selection] = {}
 
     @classmethod
-    def of(cls, columns: Mapping[str, Any], n: int) -> StoredColumns:
-        """The columns that n rows have in memory, as Arrow arrays."""
-        if isinstance(columns, StoredColumns):
-            return columns
-        others = {name: each for name, each in columns.items() if name in RESERVED}
-        own = {name: each for name, each in columns.items() if name not in others}
+    def of(cls, columns: Mapping[str, Any], n: int) -> Columns:
+        """The columns that n rows have in memory; lengths and kept vectors are not among them."""
+        own = {name: each for name, each in columns.items() if name not in RESERVED}
         arrays = given_columns(own, n) if own else {}
         kinds = {name: str(kind_of(array.type)) for name, array in arrays.items()}
-        return cls(kinds, [PieceColumns.of(arrays, n)], LiveRows(n), others)
+        return cls(kinds, [ColumnTable.of(arrays, n)], RowMap([n]))
 
-    def __iter__(self) -> Iterator[str]:
-        return iter([*self.others, *self.kinds])
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values, with those of removed rows."""
+        return sum(table.nbytes for table in self.tables)
 
-    def __len__(self) -> int:
-        return len(self.others) + len(self.kinds)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.others or name in self.kinds
-
-    def __getitem__(self, name: str) -> Any:
-        if name in self.others:
-            return self.others[name]
+    def array(self, name: str) -> Any:
+        """All values of a column as an Arrow array."""
+        self.check(name)
         kind, chunks = self.kinds[name], []
-        for piece, removed in self._pieces():
-            if len(removed):
-                chunks.append(piece.take(name, kind, LiveRows(len(piece), removed).kept()))
+        for segment, table in enumerate(self.tables):
+            if len(self.rows.removed_in(segment)):
+                chunks.append(table.take(name, kind, self.rows.live_in(segment)))
             else:
-                chunks += piece.chunks(name, kind)
+                chunks += table.chunks(name, kind)
         return arrow().chunked_array(chunks, arrow_type(kind))
-
-    def _pieces(self) -> Iterator[tuple[PieceColumns, NDArray[np.int64]]]:
-        for piece, start in zip(self.pieces, self.starts.tolist(), strict=True):
-            yield piece, self.rows.removed_in(start, start + len(piece))
-
-    @LazyProperty
-    def starts(self) -> NDArray[np.int64]:
-        """The first stored row of each piece."""
-        return np.cumsum([0, *map(len, self.pieces)])[:-1]
 
     def take(self, name: str, rows: NDArray[np.int64]) -> Any:
         """The values of some rows as an Arrow array; that of row -1 is missing."""
@@ -492,7 +477,8 @@ class StoredColumns(Mapping[str, Any]):
         stored = self.rows.stored(rows[there])
         if not len(stored):
             return arrow().nulls(len(rows), arrow_type(kind))
-        found = gathered(stored, self.starts, lambda i, rows: self.pieces[i].take(name, kind, rows))
+        starts = self.rows.starts[:-1]
+        found = take_chunked(stored, starts, lambda i, rows: self.tables[i].take(name, kind, rows))
         if len(there) == len(rows):
             return found
         places = np.full(len(rows), -1)
@@ -502,7 +488,7 @@ class StoredColumns(Mapping[str, Any]):
     def table(self, ids: NDArray[Any]) -> Any:
         """The ids and all columns as an Arrow table."""
         pa = arrow()
-        columns = [pa.array(ids, pa.large_string()), *(self[name] for name in self.kinds)]
+        columns = [pa.array(ids, pa.large_string()), *(self.array(name) for name in self.kinds)]
         return pa.table(columns, names=["id", *self.kinds])
 
     def selection(self, where: Any) -> Selection:
@@ -517,8 +503,8 @@ class StoredColumns(Mapping[str, Any]):
             found = self._known.get(key)
             if found is not None:
                 return found
-            for piece, removed in self._pieces():
-                flags = piece.flags(self.kinds, key, where)
+            for segment, table in enumerate(self.tables):
+                flags, removed = table.flags(self.kinds, key, where), self.rows.removed_in(segment)
                 parts.append(np.delete(flags, removed) if len(removed) else flags)
         except (arrow().ArrowException, UnicodeDecodeError) as error:
             if missing := re.search(r"No match for FieldRef\.Name\((.*?)\)", str(error)):
@@ -535,19 +521,11 @@ class StoredColumns(Mapping[str, Any]):
             known = known if self.kinds else "the rows have no columns"
             raise InputError(f"there is no column {name!r}: {known}")
 
-
-def column_values(
-    columns: Mapping[str, Any], n: int, name: str, rows: NDArray[np.int64]
-) -> NDArray[Any]:
-    """The values of a column of n rows as Python objects, in the shape of `rows`; None for -1."""
-    stored = StoredColumns.of(columns, n)
-    if name in stored.others:
-        values = np.full(rows.shape, None, object)
-        values[rows != NO_ROW] = stored.others[name].floats[rows[rows != NO_ROW]].tolist()
-        return values
-    stored.check(name)
-    try:
-        listed = stored.take(name, rows.ravel()).to_pylist()
-    except UnicodeDecodeError:
-        raise FormatError("damaged: a column holds text that is not valid UTF-8") from None
-    return np.fromiter(listed, object, len(listed)).reshape(rows.shape)
+    def values(self, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """The values of a column as Python objects, in the shape of `rows`; None for row -1."""
+        self.check(name)
+        try:
+            listed = self.take(name, rows.ravel()).to_pylist()
+        except UnicodeDecodeError:
+            raise FormatError("damaged: a column holds text that is not valid UTF-8") from None
+        return np.fromiter(listed, object, len(listed)).reshape(rows.shape)

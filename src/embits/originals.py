@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from embits.arrays import LazyRows, to_numpy
 from embits.errors import InputError
 from embits.ids.vocabulary import Vocabulary
+from embits.search.results import ids_of
 from embits.vectors import WordVectors
 
 if TYPE_CHECKING:
-    from embits.binary_vectors import BinaryVectors
+    from embits.snapshot import Snapshot
 
 Originals: TypeAlias = NDArray[Any] | WordVectors | str | os.PathLike[str]
 
@@ -28,22 +29,23 @@ _MAX_SHARE = 0.4  # of the bits of a code. Those of unrelated rows differ in abo
 _MAX_BITS = 4  # of a short code, in which rounding may change as large a share
 
 
-def original_vectors(bits: BinaryVectors, floats: Originals) -> LazyRows:
+def original_vectors(snapshot: Snapshot, floats: Originals) -> LazyRows:
     """The vectors of rows, to be read by row. InputError if they are not those of the codes."""
+    dims = snapshot.coder.n_features_in_
     if isinstance(floats, WordVectors) and floats.words is not None:
-        matrix, places = floats.matrix, partial(_places, bits, floats)
+        matrix, places = floats.matrix, partial(_places, snapshot, floats)
     else:
         matrix, places = _matrix(floats), None
-        if matrix.shape != (len(bits), bits.dims):
-            expected = f"the originals: {len(bits), bits.dims}"
+        if matrix.shape != (len(snapshot), dims):
+            expected = f"the originals: {len(snapshot), dims}"
             raise InputError(f"floats of shape {matrix.shape}, expected {expected}")
 
     def take(rows: NDArray[np.int64]) -> NDArray[Any]:
         vectors = np.asarray(matrix[rows if places is None else places(rows)])
-        _check(bits, vectors, rows, floats)
+        _check(snapshot, vectors, rows, floats)
         return vectors
 
-    return LazyRows(take, len(bits), matrix.shape[1])
+    return LazyRows(take, len(snapshot), matrix.shape[1])
 
 
 def _matrix(floats: Originals) -> NDArray[Any]:
@@ -57,14 +59,14 @@ def _matrix(floats: Originals) -> NDArray[Any]:
     return floats.matrix if isinstance(floats, WordVectors) else to_numpy(floats)
 
 
-def _places(bits: BinaryVectors, floats: WordVectors, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _places(snapshot: Snapshot, floats: WordVectors, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """The rows of `floats` that have the ids of the rows of the codes."""
     index = _INDEXES.get(floats)
     if index is None:
         words: Any = floats.words
         index = words if isinstance(words, Vocabulary) else Vocabulary.from_words(words)
         _INDEXES[floats] = index
-    ids = bits.ids(rows).tolist()
+    ids = ids_of(rows, snapshot.ids).tolist()
     places = index.find_many(ids)
     if (places < 0).any():
         missing = ids[int((places < 0).argmax())]
@@ -87,25 +89,29 @@ def _is_same(known: object, floats: Originals, identity: object) -> bool:
 
 
 def _check(
-    bits: BinaryVectors, vectors: NDArray[Any], rows: NDArray[np.int64], floats: Originals
+    snapshot: Snapshot, vectors: NDArray[Any], rows: NDArray[np.int64], floats: Originals
 ) -> None:
     """Refuse vectors of other rows; rounded or normalized originals pass."""
     is_finite = np.isfinite(vectors).all(axis=1)
     if not is_finite.all():
         wrong = int(rows[~is_finite][0])
-        name = f"the vector of the id {bits.ids([wrong])[0]!r}"
+        name = f"the vector of the id {snapshot.ids[wrong]!r}"
         name = name if isinstance(floats, WordVectors) and floats.words else f"row {wrong}"
         raise InputError(f"{name} of floats contains NaN or infinity")
     identity = _identity(floats)
-    if _is_same(bits.checked_originals, floats, identity):
+    known = snapshot.checked_originals
+    if known and _is_same(known[0], floats, identity):
         return
+    n_bits = snapshot.coder.n_bits_
     step = max(1, -(-len(rows) // _MAX_CHECKED))
-    codes = bits.coder.encode(vectors[::step])
-    differing = np.bitwise_count(codes ^ bits.codes[rows[::step]]).sum(axis=1, dtype=np.int64)
-    if (differing > max(_MAX_SHARE * bits.n_bits, _MAX_BITS)).any():
+    codes = snapshot.coder.encode(vectors[::step])
+    differing = np.bitwise_count(codes ^ snapshot.codes.take(rows[::step])).sum(
+        axis=1, dtype=np.int64
+    )
+    if (differing > max(_MAX_SHARE * n_bits, _MAX_BITS)).any():
         place = int(differing.argmax())
-        found = f"{differing[place]} of {bits.n_bits} bits of row {rows[::step][place]} differ"
+        found = f"{differing[place]} of {n_bits} bits of row {rows[::step][place]} differ"
         hint = "(embits.WordVectors; on the command line, x.words beside x.npy)"
         hint = f"give them in the order of the rows, or with their ids {hint}"
         raise InputError(f"floats are not the vectors of the codes: {found}; {hint}")
-    bits.checked_originals = identity
+    known[:] = [identity]

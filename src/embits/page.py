@@ -22,7 +22,7 @@ from embits.collection import load
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_folder
-from embits.rows import FLOATS
+from embits.segment import FLOATS
 from embits.text.answers import ENCODER, least_score
 from embits.text.encoder import TextEncoder
 

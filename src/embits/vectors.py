@@ -53,7 +53,7 @@ class WordVectors:
         if matrix.dtype.kind not in "fiu":
             raise InputError(f"the matrix is {matrix.dtype}, expected numbers")
         if self.words is not None:
-            words = as_words(self.words)
+            words = normalize_ids(self.words)
             if len(words) != len(matrix):
                 raise InputError(f"{len(words)} words for {len(matrix)} rows of vectors")
             check_unique(words)
@@ -90,10 +90,10 @@ def is_id(key: object) -> bool:
     return type(key).__module__ == "uuid"  # recognised without importing it
 
 
-def as_words(ids: Any) -> Sequence[str]:
+def normalize_ids(ids: Any) -> Sequence[str]:
     """Ids as words: strings as they are, whole numbers as their digits, UUIDs as their text.
 
-    >>> as_words(np.array([7, 11]))
+    >>> normalize_ids(np.array([7, 11]))
     ['7', '11']
     """
     if isinstance(ids, str | bytes | Mapping | Set) or not isinstance(ids, Iterable):
@@ -111,7 +111,7 @@ def as_words(ids: Any) -> Sequence[str]:
     return list(map(str, words))
 
 
-def check_named(ids: Sequence[str]) -> None:
+def refuse_empty_ids(ids: Sequence[str]) -> None:
     """Refuse an id that is empty: results have it for no row."""
     if "" in ids:
         row = list(ids).index("")

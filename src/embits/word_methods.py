@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import invert, unit_rows
-from embits.checks import whole
+from embits.checks import wanted_rows, whole
 from embits.errors import InputError
 from embits.search.metrics import Prepared, bit_weights, metric_of
-from embits.search.plan import Plan, scan
+from embits.search.plan import Machine, Plan, scan
+from embits.snapshot import Snapshot
 from embits.vectors import is_id
 
 Key: TypeAlias = str | int | NDArray[np.uint8]
@@ -36,10 +37,11 @@ class WordMethods:
             >>> round(bits.similarity(0, 1), 3)
             0.667
         """
+        now: Snapshot = self.current
         if not metric_of(metric, needs="codes").is_distance:
-            return float(np.prod(self.coder.directions(self.decode([a, b])), axis=0).sum())
-        differing = int(np.bitwise_count(self._code(a) ^ self._code(b)).sum())
-        return 1 - differing / int(self.n_bits)
+            return float(np.prod(now.coder.directions(now.decode_keys([a, b])), axis=0).sum())
+        differing = int(np.bitwise_count(now.code(a) ^ now.code(b)).sum())
+        return 1 - differing / now.coder.n_bits_
 
     def most_similar(
         self: Any,
@@ -74,34 +76,30 @@ class WordMethods:
         if not wanted:
             raise InputError("most_similar needs at least one positive word or id")
         topn, chosen = whole("topn", topn), metric_of(metric, needs="codes")
-        asked = {row for key in (*wanted, *unwanted) if (row := self._row(key)) is not None}
-        allowed = self._filters((), where, exclude, rows)
+        now: Snapshot = self.current
+        given = {row for key in (*wanted, *unwanted) if (row := now.row(key)) is not None}
+        selection = now.filters((), where, exclude, rows)
         if chosen.is_distance:
-            code = self._code(wanted[0]).copy()
+            code = now.code(wanted[0]).copy()
             for key in unwanted:
-                code &= invert(self._code(key), self.n_bits)
+                code &= invert(now.code(key), now.coder.n_bits_)
             for key in wanted[1:]:
-                code |= self._code(key)
+                code |= now.code(key)
             prepared = Prepared(code)
         elif len(wanted) == 1 and not unwanted:
-            prepared = chosen.prepare(self.coder, self._code(wanted[0]))
+            prepared = chosen.prepare(now.coder, now.code(wanted[0]))
         else:
-            query = self._sum(wanted) - self._sum(unwanted)
-            prepared = Prepared(*bit_weights(self.coder, query, rebuilt=True))
-        most = topn + len(asked)
-        bits = self.on(threads=threads) if threads is not None else self
-        values, found = scan(bits, Plan(chosen, most, allowed), prepared)
-        similarities: Any = 1 - values / self.n_bits if chosen.is_distance else values
+            query = _sum(now, wanted) - _sum(now, unwanted)
+            prepared = Prepared(*bit_weights(now.coder, query, rebuilt=True))
+        plan = Plan(chosen, wanted_rows(topn + len(given), len(now)), selection)
+        values, found = scan(now, plan, prepared, Machine(threads=threads))
+        similarities: Any = 1 - values / now.coder.n_bits_ if chosen.is_distance else values
         neighbors = [
-            (self.words[row], value)
+            (now.ids[row], value)
             for row, value in zip(found.tolist(), similarities.tolist(), strict=True)
-            if row not in asked
+            if row not in given
         ]
         return neighbors[:topn]
-
-    def _sum(self: Any, keys: list[Any]) -> NDArray[np.float32]:
-        total: NDArray[np.float32] = unit_rows(self.decode(keys)).sum(axis=0)
-        return total
 
     def doesnt_match(self: Any, words: Sequence[str]) -> str:
         """The word whose bits differ most from the majority of all the words."""
@@ -132,6 +130,13 @@ class WordMethods:
         from embits.evaluation.tasks.words import evaluate_word_analogies
 
         return evaluate_word_analogies(self, analogies, **options)
+
+
+def _sum(now: Snapshot, keys: list[Any]) -> NDArray[np.float32]:
+    if not keys:
+        return np.zeros(now.coder.n_features_in_, np.float32)
+    total: NDArray[np.float32] = unit_rows(now.decode_keys(keys)).sum(axis=0)
+    return total
 
 
 def is_single(key: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Reading a file of vectors in a test."""
+"""CellBudget a file of vectors in a test."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 import embits
 from embits.errors import FormatError, InputError
 from embits.file.store import VERSIONS
-from embits.rows import Lengths
+from embits.segment import Lengths
 from embits.search.rescoring import exact_scores
 from embits.search.scan import asymmetric_top_k
 

@@ -23,7 +23,7 @@ from embits.collection import load
 from embits.errors import InputError
 from embits.file.overwrite import check_target, is_same_file
 from embits.remote import is_address, shown
-from embits.rows import PARTS
+from embits.segment import PARTS
 from embits.vectors import WordVectors
 from embits.writers import files_of, write_vectors
 

@@ -19,7 +19,7 @@ from embits.checks import MAX_BITS
 from embits.cli.output import megabytes, progress_bar, say, show
 from embits.coders import DEFAULT_METHOD, METHODS
 from embits.collection import Collection, load
-from embits.columns import Condition, StoredColumns
+from embits.columns import Condition
 from embits.errors import ClusterError, InputError, MissingExtraError, first_line
 from embits.remote import is_address
 from embits.search.metrics import METRICS
@@ -155,7 +155,7 @@ filter_options = together(
 
 def parsed(bits: BinaryVectors, filters: dict[str, Any]) -> dict[str, Any]:
     """The values of `filter_options`, read and parsed once for many searches."""
-    kinds = StoredColumns.of(bits.columns, len(bits)).kinds if filters["where"] else {}
+    kinds = bits.current.columns.kinds if filters["where"] else {}
     read = read_filters(filters, len(bits), kinds)
     return {"where": bits.select(**read)} if read else {}
 

@@ -18,7 +18,7 @@ import click
 
 if TYPE_CHECKING:
     from embits.arrays import Progress
-    from embits.binary_vectors import BinaryVectors
+    from embits.binary_vectors import BinaryRows
     from embits.file.store import Contents
     from embits.jobs.stream import StepProgress
 
@@ -81,23 +81,23 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split("\n"))
 
 
-def describe(path: Path | str, bits: BinaryVectors | Contents) -> dict[str, Any]:
+def describe(path: Path | str, bits: BinaryRows | Contents) -> dict[str, Any]:
     """The facts of `info --json`; sizes in bytes. `Contents` are those of an unknown coder."""
-    from embits.binary_vectors import BinaryVectors
+    from embits.binary_vectors import BinaryRows
     from embits.collection import Collection
     from embits.text.answers import ENCODER
 
     size = size_on_disk(path)
     parts: dict[str, Any] = {}
     rest: dict[str, Any] = {}
-    if isinstance(bits, BinaryVectors):
+    if isinstance(bits, BinaryRows):
         rows, method, params = len(bits), bits.coder.method, bits.coder.get_params()
         counts = bits.byte_counts()._asdict()
         if (encoder := Path(path, ENCODER)).is_file():  # of texts
             counts["encoder"] = encoder.stat().st_size
         parts = {"parts": counts | {"header": max(0, size - sum(counts.values()))}}
         rest = {"subwords": bits.subwords is not None}
-        if (centers := bits.rows.centers) is not None:
+        if (centers := bits.current.centers) is not None:
             rest["cells"] = len(centers)
     else:
         rows, method, params = len(bits.codes), bits.method, dict(bits.params)

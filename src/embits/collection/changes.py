@@ -40,9 +40,9 @@ from embits.errors import InputError, LockedError, UnconfirmedError
 from embits.file.atomic import sync_folder
 from embits.file.contents import write_coder
 from embits.ids.keys import RowNumbers
-from embits.rows import FLOATS, LENGTHS, Floats, Lengths, Rows
-from embits.search.cells import Centers, arranged, cells_bytes, wanted_cells
+from embits.search.cells import Centers, cells_bytes, group_by_cell, wanted_cells
 from embits.search.pieces import CodePieces, LiveRows
+from embits.segment import FLOATS, LENGTHS, Floats, Lengths, Rows
 
 try:
     import fcntl
@@ -249,7 +249,7 @@ def _in_cells(snapshot: Snapshot, codes: Any, cells: int | str | None) -> Any:
     centers = snapshot.rows.centers
     if centers is None or cells_bytes(centers) > _MAX_CELLS_SHARE * codes.nbytes:
         return codes  # few rows are read whole
-    stored, made = arranged(codes, centers)
+    stored, made = group_by_cell(codes, centers)
     return CodePieces([stored], cells=[made])
 
 
@@ -293,7 +293,7 @@ def recode(
                 codes = _in_cells(replace(snapshot, coder=coder), codes, len(old_centers))
                 centers = codes.centers
             else:  # as those of the first piece
-                stored, made = arranged(codes, centers)
+                stored, made = group_by_cell(codes, centers)
                 codes = CodePieces([stored], cells=[made])
         rows = replace(piece.rows, codes=codes, columns=columns)
         entry = save_piece(folder, after.next_piece, rows, coder, {}, [])

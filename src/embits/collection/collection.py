@@ -30,10 +30,10 @@ from embits.columns import PieceColumns, StoredColumns, fitted, given_columns
 from embits.errors import InputError, TrainingWarning, warn_caller
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import PieceIds, Vocabulary
-from embits.rows import FLOATS, LENGTHS, Floats, Lengths, Rows
 from embits.search.cells import wanted_cells
 from embits.search.results import ScoreResult
-from embits.vectors import WordVectors, as_words, check_named, is_id
+from embits.segment import FLOATS, LENGTHS, Floats, Lengths, Rows
+from embits.vectors import WordVectors, is_id, normalize_ids, refuse_empty_ids
 
 _MAX_NAMED = 3  # unknown ids that an error names
 
@@ -197,12 +197,12 @@ class Collection(BinaryVectors):
     def _put(
         self, change: str, vectors: Any, ids: Any, columns: Any, lengths: bool = False
     ) -> None:
-        coder, ids = self._snapshot.coder, None if ids is None else as_words(ids)
+        coder, ids = self._snapshot.coder, None if ids is None else normalize_ids(ids)
         given = _given(coder, vectors, ids, columns)
         if change != "add" and given.ids is None:
             raise InputError(f"{change} needs the ids of the rows")
         if change != "update" and ids is not None and given.ids is not None:
-            check_named(given.ids)
+            refuse_empty_ids(given.ids)
         if not len(given.codes):
             return
         with self._change() as latest:
@@ -310,7 +310,7 @@ class Collection(BinaryVectors):
             if wanted is None:
                 rows = latest.bits.select(where).rows
             else:
-                words = as_words(wanted)
+                words = normalize_ids(wanted)
                 rows = np.unique(_known(words, latest.rows.ids.find_many(words)))
             if len(rows):
                 changes.remove(latest, rows)
@@ -526,7 +526,7 @@ def _vectors_of_rows(latest: Snapshot, vectors: Any, ids: Any) -> Any:
         if len(X) != n:
             raise InputError(f"{len(X):,} vectors for {n:,} rows: give all of them, or their ids")
         return X
-    words = as_words(ids)
+    words = normalize_ids(ids)
     if len(words) != len(X):
         raise InputError(f"{len(words)} ids for {len(X)} rows")
     places = np.full(n, -1)

@@ -16,7 +16,7 @@ from embits.errors import EmbitsError, InputError
 from embits.file.atomic import sync_folder
 from embits.file.contents import open_parts, read_coder, verify_unless_replaced, write_coder
 from embits.remote import Fetched, is_address, names_file
-from embits.rows import KEEPS
+from embits.segment import KEEPS
 
 if TYPE_CHECKING:
     from embits.collection.collection import Collection

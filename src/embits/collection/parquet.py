@@ -26,8 +26,8 @@ from embits.file import contents
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
 from embits.remote import is_address
-from embits.rows import LENGTHS, Lengths, Rows
-from embits.vectors import as_words
+from embits.segment import LENGTHS, Lengths, Rows
+from embits.vectors import normalize_ids
 
 CODE, LENGTH = "code", "length"
 
@@ -55,7 +55,7 @@ def _rows(
     values = read_one(files, name, ids).to_pylist()
     if len(values) != len(codes):
         raise FormatError(f"{name}, column {ids!r}: {len(values)} ids for {len(codes)} codes")
-    return Rows(Vocabulary.from_words(as_words(values)), codes, columns)
+    return Rows(Vocabulary.from_words(normalize_ids(values)), codes, columns)
 
 
 def open_address(address: str) -> BinaryVectors:

@@ -35,8 +35,8 @@ from embits.file.contents import open_piece, read_coder, write_piece
 from embits.file.store import MAX_HEADER
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import PieceWords, Vocabulary
-from embits.rows import FLOATS, Rows, joined, taken
 from embits.search.pieces import CodePieces, LiveRows
+from embits.segment import FLOATS, Rows, joined, taken
 
 MAX_TRIES = 100
 MAX_MAPPED = 128  # pieces: each mapping keeps a file open, of which a process may have but 256

@@ -23,13 +23,12 @@ from embits.ids.keys import RowNumbers
 from embits.ids.packed import open_words, pack, packed_sizes
 from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import Vocabulary
-from embits.rows import FLOATS, KEEPS, LENGTHS, Floats, Lengths, Rows
 from embits.search.cells import Cells
-from embits.search.pieces import CodePieces
+from embits.segment import FLOATS, KEEPS, LENGTHS, Floats, Lengths, Segment
 
 _LENGTHS_BYTES = 8  # of `subwords.lengths`
 
-Parts: TypeAlias = tuple[Rows, Coder, Subwords | None]
+Parts: TypeAlias = tuple[Segment, Coder, Subwords | None]
 
 
 class ByteCounts(NamedTuple):
@@ -50,8 +49,7 @@ class ByteCounts(NamedTuple):
         return sum(self)
 
 
-def byte_counts(rows: Rows, coder: Coder, subwords: Subwords | None) -> ByteCounts:
-    cells = rows.codes.cells[0] if isinstance(rows.codes, CodePieces) else None
+def byte_counts(rows: Segment, coder: Coder, subwords: Subwords | None) -> ByteCounts:
     text, order = packed_sizes(rows.ids) if isinstance(rows.ids, Vocabulary) else (0, 0)
     return ByteCounts(
         codes=rows.codes.nbytes,
@@ -60,21 +58,19 @@ def byte_counts(rows: Rows, coder: Coder, subwords: Subwords | None) -> ByteCoun
         coder=sum(array.nbytes for array in coder.state().values()),
         subwords=0 if subwords is None else subwords.nbytes + _LENGTHS_BYTES,
         lengths=len(rows) if LENGTHS in rows.columns else 0,
-        cells=0 if cells is None else sum(array.nbytes for array in cells.tensors.values()),
+        cells=0 if rows.cells is None else sum(each.nbytes for each in rows.cells.tensors.values()),
         floats=math.prod(rows.columns[FLOATS].records.shape) if FLOATS in rows.columns else 0,
-        columns=sum(each.nbytes for each in getattr(rows.columns, "pieces", ())),
     )
 
 
-def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> Contents:
+def to_contents(rows: Segment, coder: Coder, subwords: Subwords | None = None) -> Contents:
     """The tensors and facts that a file holds."""
     if not is_registered(coder):
         name = type(coder).__name__
         raise InputError(f"{name} is not registered: call embits.register_coder({name}) first")
-    codes, cells = stored_codes(rows.codes)
-    check_padding(codes, coder.n_bits_)
+    check_padding(rows.codes, coder.n_bits_)
     tensors: dict[str, Any] = {f"coder.{name}": a for name, a in coder.state().items()}
-    tensors |= {} if cells is None else cells.tensors
+    tensors |= {} if rows.cells is None else rows.cells.tensors
     tensors |= pack(rows.ids) if isinstance(rows.ids, Vocabulary) else {}
     parts = {} if subwords is None else subwords.to_tensors()
     tensors |= {f"subwords.{name}": array for name, array in parts.items()}
@@ -96,14 +92,7 @@ def to_contents(rows: Rows, coder: Coder, subwords: Subwords | None = None) -> C
     left_out = tuple(name for name, is_lacking in lacks.items() if is_lacking)
     about = coder.n_bits_, coder.n_features_in_, coder.method, coder.get_params()
     base = None if lengths is None else lengths.base
-    return Contents(codes, *about, tensors, left_out=left_out, lengths_base=base)
-
-
-def stored_codes(codes: Any) -> tuple[NDArray[np.uint8], Cells | None]:
-    """Codes as a file stores them: those of one array with cells in their order."""
-    if isinstance(codes, CodePieces) and len(codes.arrays) == 1 and not len(codes.rows.removed):
-        return codes.arrays[0], codes.cells[0]
-    return np.asarray(codes), None
+    return Contents(rows.codes, *about, tensors, left_out=left_out, lengths_base=base)
 
 
 def open_parts(path: Path, *, verify: bool = False, mapped: bool = True) -> Parts:
@@ -139,14 +128,14 @@ def verify_unless_replaced(path: Path, opened: os.stat_result) -> None:
             open_parts(path, verify=True)
 
 
-def write_piece(path: Path, rows: Rows, coder: Coder, like: Path) -> None:
+def write_piece(path: Path, rows: Segment, coder: Coder, like: Path) -> None:
     """Write a piece of a collection, with the permissions of `like`: rows, without their coder."""
     contents = to_contents(rows, coder)
     tensors = {k: v for k, v in contents.tensors.items() if not k.startswith("coder.")}
     write(path, replace(contents, tensors=tensors), like=like)
 
 
-def open_piece(path: Path, coder: Coder, *, verify: bool = False, mapped: bool = True) -> Rows:
+def open_piece(path: Path, coder: Coder, *, verify: bool = False, mapped: bool = True) -> Segment:
     with _opened(path, verify, mapped) as contents:
         found = contents.method, contents.n_bits, contents.dims
         expected = coder.method, coder.n_bits_, coder.n_features_in_
@@ -162,7 +151,7 @@ def open_piece(path: Path, coder: Coder, *, verify: bool = False, mapped: bool =
 def write_coder(path: Path, coder: Coder) -> None:
     """Write a file that holds a coder and no codes."""
     codes = np.empty((0, coder.n_bytes_), np.uint8)
-    write(path, to_contents(Rows(RowNumbers(0), codes), coder), like=path)
+    write(path, to_contents(Segment(RowNumbers(0), codes), coder), like=path)
 
 
 def read_coder(path: Path, *, verify: bool = False, mapped: bool = True) -> Coder:
@@ -180,7 +169,7 @@ def _opened(path: Path, verify: bool, mapped: bool) -> Iterator[Contents]:
         raise FormatError(f"{path}: {error}") from None
 
 
-def _rows(contents: Contents, verify: bool) -> Rows:
+def _rows(contents: Contents, verify: bool) -> Segment:
     tensors, n = contents.tensors, len(contents.codes)
     ids = open_words(tensors, n) if contents.version > 1 else _words_of_version_1(tensors)
     if ids is not None and len(ids) != n:
@@ -202,16 +191,15 @@ def _rows(contents: Contents, verify: bool) -> Rows:
         for rows in blocks(n) if verify and width else ():
             if not np.isfinite(np.ascontiguousarray(kept[rows, :4]).view("<f4")).all():
                 raise FormatError("damaged: the scales of floats hold NaN or infinity")
-    codes: Any = contents.codes
+    cells = None
     parts = with_prefix(store.CELLS, tensors)
     if bool(parts) != (contents.version == store.VERSION_WITH_CELLS):
         raise FormatError(f"damaged: cells in format version {contents.version}, or none in 4")
     if parts:
         cells = Cells.opened(parts, n, contents.n_bits)
         if verify:
-            cells.verify(codes)
-        codes = CodePieces([codes], cells=[cells])
-    return Rows(RowNumbers(n) if ids is None else ids, codes, columns)
+            cells.verify(contents.codes)
+    return Segment(RowNumbers(n) if ids is None else ids, contents.codes, columns, cells)
 
 
 def _words_of_version_1(tensors: Mapping[str, NDArray[Any]]) -> Vocabulary | None:

@@ -52,8 +52,8 @@ class Words(Sequence[str], ABC):
             yield from self._words_of(np.arange(start, min(start + WORDS_AT_ONCE, len(self))))
 
 
-class Keys(Words):
-    """What a vocabulary of words and plain row numbers have in common."""
+class Ids(Words):
+    """The ids of rows: words, numbers, or those of several segments."""
 
     lacks_subwords = False  # whether the file had subwords, which were left out
 
@@ -110,7 +110,7 @@ class Keys(Words):
         return is_id(key) and self.find(str(key)) is not None
 
 
-class RowNumbers(Keys):
+class RowNumbers(Ids):
     """The ids of a matrix without words: row numbers, from `first` in a piece of a collection."""
 
     def __init__(self, n: int, first: int = 0) -> None:
@@ -144,7 +144,7 @@ class RowNumbers(Keys):
 class WordRows(Mapping[str, int]):
     """A vocabulary as a mapping word -> row, like `key_to_index` in gensim but without a dict."""
 
-    def __init__(self, vocabulary: Keys) -> None:
+    def __init__(self, vocabulary: Ids) -> None:
         self._vocabulary = vocabulary
 
     def __getitem__(self, word: str) -> int:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
-from typing import Any, Self, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +17,8 @@ from numpy.typing import NDArray
 from embits import _core
 from embits._lazy import LazyProperty
 from embits.arrays import blocks
-from embits.errors import FormatError, InputError, UnknownWordError
-from embits.ids.keys import Bytes, Keys, RowNumbers, Rows, Run, Words, bounds, encoded_words
-from embits.search.pieces import LiveRows
+from embits.errors import FormatError, InputError
+from embits.ids.keys import Bytes, Ids, Rows, Run, Words, encoded_words
 
 _BYTES_AT_ONCE = 1 << 20
 _NEWLINE = ord("\n")
@@ -75,7 +73,7 @@ _NEAR = 64  # near spellings among which the likeliest are chosen
 _INDEXED = 1 / 16
 
 
-class Vocabulary(WordRun, Keys):
+class Vocabulary(WordRun, Ids):
     """An immutable list of words that finds the row of each; in files, no word repeats.
 
     >>> words = Vocabulary.from_words(["the", "queen", "of", "Zürich"])
@@ -242,99 +240,6 @@ class LazyVocabulary(Vocabulary):
         return iter(WordRun(*self._run()))
 
     _word = Words._word
-
-
-PieceIds: TypeAlias = Vocabulary | RowNumbers
-
-
-class PieceWords(LazyVocabulary):
-    """The ids of several pieces, one after the other, without `removed` rows, in which they ascend.
-
-    No index is built: an id is looked up in the pieces, and appears once in the rows that are left.
-    If the ids are `numbered`, `names` returns int64.
-    """
-
-    def __init__(
-        self, pieces: Sequence[PieceIds], removed: Rows | None = None, *, numbered: bool = False
-    ) -> None:
-        self.pieces = list(pieces)
-        self.starts = np.cumsum([0, *(len(piece) for piece in pieces)])
-        self.rows = LiveRows(int(self.starts[-1]), removed)
-        self.numbered = numbered
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def _words_of(self, rows: Rows) -> list[str]:
-        stored = self.rows.stored(rows)
-        parts = np.split(stored, np.searchsorted(stored, self.starts[1:-1]))
-        found = zip(self.pieces, parts, self.starts.tolist(), strict=False)
-        return [word for piece, part, start in found for word in piece._words_of(part - start)]
-
-    def find_run(self, run: Run) -> Rows:
-        found = np.full(len(run[1]), -1, np.int64)
-        for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
-            stored = piece.find_run(run)
-            here = np.flatnonzero(stored >= 0)
-            if len(here):
-                found[here] = np.maximum(self.rows.live(stored[here] + start), found[here])
-        return found
-
-    def names(self, rows: Rows) -> NDArray[Any]:
-        """The ids of rows, in their shape: `str` objects, or int64 if the ids are numbers."""
-        names = super().names(rows)
-        try:
-            return names.astype(np.int64) if self.numbered else names
-        except (ValueError, OverflowError):
-            raise FormatError("damaged: the ids of a numbered collection are words") from None
-
-    def suggest(self, word: str, most: int = 3) -> list[str]:
-        near = dict.fromkeys(each for piece in self.pieces for each in piece.suggest(word))
-        return list(islice((each for each in near if each in self), most))
-
-    def unknown(self, key: Any) -> UnknownWordError:
-        if self.numbered:
-            return UnknownWordError(str(key), [], "the ids are the numbers of the rows as added")
-        return super().unknown(key)
-
-    def starting_with(self, prefix: str, most: int) -> list[str]:
-        most_stored = most + len(self.rows.removed)
-        found = (each for p in self.pieces for each in p.starting_with(prefix, most_stored))
-        return list(islice((each for each in found if each in self), most))
-
-    @property
-    def byte_sizes(self) -> tuple[int, int]:
-        text, order = zip(*(piece.byte_sizes for piece in self.pieces), strict=True)
-        return sum(text), sum(order)
-
-    def merged(self) -> PieceIds:
-        """The same ids as a single piece; numbers that follow each other need not be stored."""
-        if len(self.pieces) == 1 and not len(self.rows.removed):
-            return self.pieces[0]
-        runs = [p.first + np.arange(len(p)) for p in self.pieces if isinstance(p, RowNumbers)]
-        if len(runs) == len(self.pieces):
-            numbers = np.concatenate(runs)[self.rows.stored(np.arange(len(self)))]
-            if (np.diff(numbers) == 1).all():
-                return RowNumbers(len(self), int(numbers[0]) if len(numbers) else 0)
-        return Vocabulary(self.text, self.ends, self.order)
-
-    def _run(self) -> Run:
-        texts, sizes = [np.empty(0, np.uint8)], [np.empty(0, np.int64)]
-        for piece, start in zip(self.pieces, self.starts.tolist(), strict=False):
-            if isinstance(piece, RowNumbers):
-                text, ends = encoded_words(piece)
-            else:
-                text, ends = piece.text, piece.ends.astype(np.uint64)
-            _, lengths = bounds(ends)
-            if (lengths < 0).any() or lengths.sum() != len(text):
-                raise FormatError("damaged: the words' ends do not fit their text")
-            removed = self.rows.removed_in(start, start + len(piece))
-            if len(removed):
-                kept = np.isin(np.arange(len(lengths)), removed, invert=True)
-                text, lengths = text[np.repeat(kept, lengths)], lengths[kept]
-            texts.append(text)
-            sizes.append(lengths)
-        return np.concatenate(texts), np.cumsum(np.concatenate(sizes)).astype(np.uint64)
 
 
 def narrowed(numbers: NDArray[Any], largest: int) -> NDArray[Any]:

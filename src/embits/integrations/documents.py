@@ -20,7 +20,7 @@ from embits.collection import open_collection
 from embits.collection.manifest import MANIFEST
 from embits.columns import Condition
 from embits.errors import InputError
-from embits.vectors import as_words
+from embits.vectors import normalize_ids
 
 # Types of values, and the kinds of columns that may have equal ones.
 _KINDS = {bool: ("bool",), int: ("int", "float"), float: ("float", "int"), str: ("string",)}
@@ -76,7 +76,7 @@ def combined(flags: Sequence[Any], how: str, n: int) -> NDArray[np.bool_]:
 
 def known_rows(bits: BinaryVectors, ids: Sequence[str] | None) -> NDArray[np.int64]:
     """The rows of ids, in their order and without those that are unknown; None is all rows."""
-    found = np.arange(len(bits)) if ids is None else bits.rows.ids.find_many(as_words(ids))
+    found = np.arange(len(bits)) if ids is None else bits.words.find_many(normalize_ids(ids))
     return found[found >= 0]
 
 

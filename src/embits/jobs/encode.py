@@ -27,11 +27,11 @@ from embits.jobs.stream import Passes, StepProgress, Steps, open_large
 from embits.readers import holds_words, new_source, open_blocks, read_source
 from embits.readers.gensim_models import KeyedVectors, from_keyed_vectors
 from embits.readers.parquet import open_table
-from embits.readers.source import IdColumn, OnBad, Reading, Repeats, Source, Words
+from embits.readers.source import CellBudget, IdColumn, OnBad, Repeats, Source, Words
 from embits.remote import is_address, refuse_output
-from embits.rows import LENGTHS
 from embits.search.cells import wanted_cells
-from embits.vectors import WordVectors, as_words, check_named, check_unique
+from embits.segment import LENGTHS
+from embits.vectors import WordVectors, check_unique, normalize_ids, refuse_empty_ids
 
 
 def binarize(
@@ -96,9 +96,9 @@ def binarize(
         raise InputError("the coder is fitted, so sample would be ignored: leave it out")
     is_file = isinstance(vectors, str | os.PathLike)
     in_file = ids if is_file and (ids is False or isinstance(ids, str)) else None
-    ids = None if ids is None or in_file is not None else as_words(ids)
+    ids = None if ids is None or in_file is not None else normalize_ids(ids)
     if ids is not None:
-        check_named(ids)
+        refuse_empty_ids(ids)
         check_unique(ids)
     if isinstance(vectors, str | os.PathLike):
         source = new_source(vectors, ids=in_file, column=column, encoding=encoding)
@@ -203,7 +203,7 @@ def encode_to_file(
     cells: int | str | None = None,
     overwrite: bool = False,
     progress: StepProgress | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[CellBudget],
 ) -> BinaryVectors:
     """Encode a file of vectors of any size with a fitted coder, into a file of bits.
 
@@ -281,7 +281,7 @@ def encode_to_collection(
     lengths: bool = False,
     update: bool = False,
     progress: StepProgress | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[CellBudget],
 ) -> int:
     """Add a file of vectors of any size to a collection, in one change.
 
@@ -377,7 +377,7 @@ def _binarize_file(
                 passes.fit(coder, sample)
             path, rows = passes.encode(coder, lengths)
         codes = np.fromfile(path, np.uint8).reshape(passes.n_rows, -1)
-        return BinaryVectors.of_rows(replace(rows, codes=codes), coder)
+        return BinaryVectors.of_segment(replace(rows, codes=codes), coder)
 
 
 def _chosen_coder(

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from embits import errors
 from embits.arrays import BLOCK_ROWS, LazyRows
-from embits.binary_vectors import BinaryVectors
 from embits.checks import read_small
 from embits.coders import Coder, draw_rows
 from embits.collection.changes import LOCK, open_own, writer_lock
@@ -32,12 +31,16 @@ from embits.errors import EmbitsError, InputError, ReadError, TrainingError, war
 from embits.file import store
 from embits.file.atomic import atomic_write
 from embits.file.contents import read_coder, to_contents, write_coder
-from embits.ids.keys import RowNumbers
-from embits.ids.vocabulary import PieceWords, Vocabulary
+from embits.ids.keys import Ids, RowNumbers
+from embits.ids.segments import SegmentIds
+from embits.ids.vocabulary import Vocabulary
 from embits.readers import open_blocks
 from embits.readers.blocks import Block, Blocks, Findings, Position
 from embits.readers.source import Source, is_compressed
-from embits.rows import LENGTHS, Lengths, Rows, vector_lengths
+from embits.search.cells import wanted_cells
+from embits.search.stored import RowMap
+from embits.segment import LENGTHS, Lengths, Segment, vector_lengths
+from embits.snapshot import in_new_cells
 
 StepProgress: TypeAlias = Callable[[str, int, int], None]  # the step's name, done, total
 Places: TypeAlias = NDArray[np.int64]
@@ -180,7 +183,7 @@ class Passes:
             (self._folder / "floats").unlink()
         return coder
 
-    def encode(self, coder: Coder, lengths: bool) -> tuple[Path, Rows]:
+    def encode(self, coder: Coder, lengths: bool) -> tuple[Path, Segment]:
         """Encode the rows that are kept: the file of their codes; their ids and columns."""
         # In the blocks of `Coder.encode`: a matrix product may round differently in another block.
         self._steps.start("encoding")
@@ -198,7 +201,7 @@ class Passes:
                 stage.save(None, done=True)
         kept = {LENGTHS: Lengths.of(np.fromfile(self._folder / "lengths"))} if lengths else {}
         nothing = np.empty((0, coder.n_bytes_), np.uint8)
-        return self._folder / "codes", Rows(self.ids, nothing, kept)
+        return self._folder / "codes", Segment(self.ids, nothing, kept)
 
     def write(
         self, target: Path, coder: Coder, lengths: bool, cells: int | str | None = None
@@ -212,8 +215,9 @@ class Passes:
         self._steps.start("making cells")
         # Mapped: a pass over the codes at a time, and in memory only the codes in their order.
         mapped = np.memmap(codes, np.uint8, "r", shape=shape) if self.n_rows else rows.codes
-        bits = BinaryVectors.of_rows(replace(rows, codes=np.asarray(mapped)), coder)
-        store.write(target, to_contents(bits.with_cells(cells).rows, coder))
+        n_cells = wanted_cells(cells, self.n_rows, coder.n_bits_)
+        segment = in_new_cells(replace(rows, codes=np.asarray(mapped)), coder, n_cells)
+        store.write(target, to_contents(segment, coder))
 
     def _scan(self, stage: Stage) -> None:
         blocks, end = self._blocks, self._blocks.first
@@ -237,7 +241,7 @@ class Passes:
             stage.save_now_and_then((end, asdict(blocks.findings)))
         stage.save((end, asdict(blocks.findings)), done=True)
 
-    def _index(self, n_read: int) -> Vocabulary | RowNumbers:
+    def _index(self, n_read: int) -> Ids:
         if not (self._blocks.named or self._blocks.findings.is_numbered):
             return RowNumbers(n_read)
         text = np.fromfile(self._folder / "words", np.uint8)
@@ -249,7 +253,7 @@ class Passes:
             where = f"{self._blocks.unit} {place}"
             self._blocks.report_repeats(len(repeated), where, words[first])
             self._dropped = np.array(repeated, np.int64)
-            return PieceWords([words], self._dropped).merged()
+            return SegmentIds([words], RowMap([len(words)], self._dropped)).merged()
         return words
 
     def _copy_floats(self, wanted: Places | None) -> None:

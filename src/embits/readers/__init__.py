@@ -18,10 +18,10 @@ from embits.errors import InputError, MissingFileError, ReadError
 from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
 from embits.readers.gensim_models import downloaded, model_name
-from embits.readers.source import IdColumn, OnBad, Reading, Repeats, Source, Words
+from embits.readers.source import CellBudget, IdColumn, OnBad, Repeats, Source, Words
 from embits.readers.words import read_words
 from embits.remote import Fetched, is_address
-from embits.vectors import WordVectors, as_words
+from embits.vectors import WordVectors, normalize_ids
 
 __all__ = ["read_rows", "read_vectors", "sample_vectors"]
 
@@ -89,13 +89,13 @@ def read_vectors(
     return read_source(source, progress)
 
 
-def new_source(path: str | os.PathLike[str], **reading: Unpack[Reading]) -> Source:
+def new_source(path: str | os.PathLike[str], **reading: Unpack[CellBudget]) -> Source:
     """A file, one that is fetched or a model of gensim, and the options of `read_vectors`."""
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"{type(path).__name__} is not a path, expected the path of a file")
     words = reading.get("words")
     if words is not None and not isinstance(words, str | os.PathLike):
-        reading["words"] = as_words(words)
+        reading["words"] = normalize_ids(words)
     elif is_address(words):
         reading["words"] = _fetched_words(words, reading)
     model = model_name(path)
@@ -106,11 +106,13 @@ def new_source(path: str | os.PathLike[str], **reading: Unpack[Reading]) -> Sour
     return replace(source, path=fetched.path, fetched=fetched)
 
 
-def _fetched_words(address: str, reading: Reading) -> Sequence[str]:
+def _fetched_words(address: str, reading: CellBudget) -> Sequence[str]:
     fetched = Fetched(address)
     with fetched.named():
         encoding = reading.get("encoding", "utf-8")
-        return as_words(list(read_words(fetched.path, reading.get("ids") or None, None, encoding)))
+        return normalize_ids(
+            list(read_words(fetched.path, reading.get("ids") or None, None, encoding))
+        )
 
 
 def read_source(source: Source, progress: Progress | None = None) -> WordVectors:

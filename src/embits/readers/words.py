@@ -17,7 +17,7 @@ from embits.arrays import blocks
 from embits.errors import EmbitsError, InputError, ReadError
 from embits.ids.vocabulary import WordRun
 from embits.readers.source import BYTE_ORDER_MARK, PARQUET, Source
-from embits.vectors import check_named, check_unique
+from embits.vectors import check_unique, refuse_empty_ids
 
 _SUFFIXES = (".words", ".txt", ".vocab", ".tsv", ".json", ".parquet")
 _USUAL_STEMS = ("words", "vocab", "vocabulary", "tokenizer")
@@ -53,7 +53,7 @@ def words_for(source: Source, n_rows: int, dims: int) -> FoundWords:
             if not is_namesake:  # it may belong to something else
                 if len(words) != n_rows:
                     raise InputError(f"{len(words)} words for {n_rows} rows")
-                check_named(words)
+                refuse_empty_ids(words)
                 check_unique(words)
         except EmbitsError as error:
             if is_namesake:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from embits._lazy import lazy_names
 from embits.search.filters import Selection, select
 from embits.search.metrics import METRICS, Metric
-from embits.search.pieces import CodePieces
 from embits.search.results import (
     CosineResult,
     DistanceResult,
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from embits.search.pairs import duplicates, iter_pairs_within, pairs_within
 
 __all__ = [
-    "METRICS", "CodePieces", "CosineResult", "DeviceIndex", "DistanceResult", "GroupsResult",
+    "METRICS", "CosineResult", "DeviceIndex", "DistanceResult", "GroupsResult",
     "Kernel", "Metric", "MultiIndex", "PairsResult", "ScoreResult", "SearchResult", "Selection",
     "WithinResult", "WithinScoreResult", "asymmetric_top_k", "duplicates", "iter_pairs_within",
     "kernel", "pairs_within", "select", "simd", "top_k", "within",

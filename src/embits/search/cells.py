@@ -24,7 +24,7 @@ from embits.errors import FormatError, InputError
 from embits.search.filters import Selection, are_few
 
 if TYPE_CHECKING:
-    from embits.search.pieces import CodePieces
+    from embits.search.stored import StoredCodes
 
 CURVE_K = 10  # neighbors that the curve is measured with
 RECALLS = (
@@ -216,17 +216,19 @@ def train(
     halves = np.full((n_cells, 2 * packed_half(n_bits)), 8, np.uint8)
     halves[:, :n_bits] += numbers.view(np.uint8)
     packed = (halves[:, ::2] << 4 | halves[:, 1::2]).astype(np.uint8)
-    return Centers(packed, n_bits, unmeasured()), np.sort(held)
+    return Centers(packed, n_bits, default_curve()), np.sort(held)
 
 
-def unmeasured() -> Curve:
+def default_curve() -> Curve:
     """The curve of which all recalls read all cells."""
     curve = np.full((len(RECALLS), 4), _FEWEST, np.float32)
     curve[:, 0], curve[:, 3] = RECALLS, 1
     return curve
 
 
-def arranged(codes: Bytes, centers: Centers, threads: int | None = None) -> tuple[Bytes, Cells]:
+def group_by_cell(
+    codes: Bytes, centers: Centers, threads: int | None = None
+) -> tuple[Bytes, Cells]:
     """Codes cell by cell, in row order within a cell, and their cells."""
     assigned = np.empty(len(codes), np.uint32)
     codes = np.ascontiguousarray(codes)
@@ -248,7 +250,7 @@ def _checks(codes: Bytes, order: NDArray[np.uint32], starts: NDArray[np.uint32])
     return checks
 
 
-class Reading:
+class CellBudget:
     """Which cells a search reads, and how many rows it has read.
 
     Queries are packed codes, (q, width), or weights of bits, float32 (q, n_bits). With `lengths` of
@@ -257,7 +259,7 @@ class Reading:
 
     def __init__(
         self,
-        pieces: CodePieces,
+        stored: StoredCodes,
         queries: Array,
         recall: float | Probes | None,
         lengths: Floats | None = None,
@@ -265,8 +267,8 @@ class Reading:
         probes = recall.n if isinstance(recall, Probes) else None
         recall = None if isinstance(recall, Probes) else recall
         self.rows_read = 0
-        self._pieces, self._probes, self._recall = pieces, probes, recall or 0.0
-        centers = pieces.centers
+        self._stored, self._probes, self._recall = stored, probes, recall or 0.0
+        centers = stored.centers
         is_codes = queries.dtype == np.uint8
         margin = None
         if centers is not None and recall is not None:
@@ -282,7 +284,7 @@ class Reading:
             return
         weights = np.atleast_2d(queries)
         self._weights = 2 * unpack(weights, self._centers.n_bits) - 1 if is_codes else weights
-        self._longest = _NONE if lengths is None else pieces.longest(lengths)
+        self._longest = _NONE if lengths is None else stored.longest(lengths)
 
     def native(self, part: Any, passed: Rows | None, n: int, k: int) -> _core.CellQueries | None:
         """What the native search reads for some of the queries; None to read all rows.
@@ -321,8 +323,8 @@ class Reading:
 _NONE, _NO_PROBES = np.empty(0, np.float32), np.empty(0, np.uint32)
 
 
-def measured(
-    pieces: CodePieces,
+def calibrate(
+    stored: StoredCodes,
     codes: Bytes,
     weights: Floats | None = None,
     own: Rows | None = None,
@@ -333,33 +335,33 @@ def measured(
     `weights`, (q, n_bits), are the same or other queries for the margin of float queries. `own` are
     the rows that the queries are, which do not count as neighbors.
     """
-    centers = pieces.centers
+    centers = stored.centers
     if centers is None:
         raise InputError("these codes have no cells: make them with `embits cells`, or cells=")
-    curve = unmeasured()
-    if len(codes) and len(pieces):
-        curve[:, 1], curve[:, 3] = _margins(pieces, centers, codes, own, threads)
+    curve = default_curve()
+    if len(codes) and len(stored):
+        curve[:, 1], curve[:, 3] = _margins(stored, centers, codes, own, threads)
         curve[:, 2] = curve[:, 1]
-    if weights is not None and len(weights) and len(pieces):
-        curve[:, 2] = _margins(pieces, centers, weights, own, threads)[0]
+    if weights is not None and len(weights) and len(stored):
+        curve[:, 2] = _margins(stored, centers, weights, own, threads)[0]
     return replace(centers, curve=curve)
 
 
 def _margins(
-    pieces: CodePieces, centers: Centers, queries: Array, own: Rows | None, threads: int | None
+    stored: StoredCodes, centers: Centers, queries: Array, own: Rows | None, threads: int | None
 ) -> tuple[Floats, Floats]:
     """The margin for each of RECALLS, and the share of the rows that are then read."""
     several: list[Floats] = []
     sampled: list[Floats] = []  # of all cells of some queries, with their sizes
-    sizes = pieces.cell_sizes()
+    sizes = stored.cell_sizes()
     for some in blocks(len(queries), 128):
         mine = None if own is None else own[some]
-        reached, cells = _reached(pieces, centers, queries[some], mine, threads)
+        reached, cells = _neighbor_margins(stored, centers, queries[some], mine, threads)
         several.append(reached)
         sampled.append(cells[:8])
     reached, per_cell = np.sort(np.concatenate(several)), np.concatenate(sampled)
     if not len(reached):
-        return (curve := unmeasured())[:, 1], curve[:, 3]
+        return (curve := default_curve())[:, 1], curve[:, 3]
     places = [int((1 - recall) * len(reached)) for recall in RECALLS]
     found = np.clip(reached[places], _FEWEST, -_FEWEST)  # infinite ones cannot be stored
     total = max(int(sizes.sum()), 1)
@@ -367,8 +369,8 @@ def _margins(
     return found.astype(np.float32), np.array(read, np.float32)
 
 
-def _reached(
-    pieces: CodePieces, centers: Centers, queries: Array, own: Rows | None, threads: int | None
+def _neighbor_margins(
+    stored: StoredCodes, centers: Centers, queries: Array, own: Rows | None, threads: int | None
 ) -> tuple[Floats, Floats]:
     """The margins at which neighbors of queries are read, and those at which each cell is read.
 
@@ -383,7 +385,7 @@ def _reached(
 
     def kth_scores(**asked: Any) -> tuple[NDArray[np.float64], Rows]:
         """The score of the k-th row of each query, and its rows, -1 for its own."""
-        values, rows = search(pieces, queries, k + (own is not None), threads, **asked)
+        values, rows = search(stored, queries, k + (own is not None), threads, **asked)
         scores = n_bits - 2.0 * values if queries.dtype == np.uint8 else values.astype(np.float64)
         is_own = np.zeros(rows.shape, bool) if own is None else rows == own[:, None]
         is_own[:, -1] |= (own is not None) & ~is_own.any(axis=1)
@@ -412,6 +414,6 @@ def _reached(
         read, end = end, 2 * end
     by_cell = np.empty_like(margins)
     np.put_along_axis(by_cell, order, margins, 1)
-    cell_of = pieces.cell_of(rows[rows >= 0])
+    cell_of = stored.cell_of(rows[rows >= 0])
     neighbors = np.repeat(np.arange(len(rows)), (rows >= 0).sum(axis=1))
     return by_cell[neighbors[cell_of >= 0], cell_of[cell_of >= 0]], by_cell

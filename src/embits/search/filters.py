@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set, Sized
+from copy import copy
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -43,6 +44,14 @@ class Selection:
         if rows is not None:
             self.rows = rows
             self._count = len(rows)
+
+    def in_state(self, state: object) -> Selection:
+        """The same rows, of a state of a collection."""
+        if state is None:
+            return self
+        selection = copy(self)
+        selection.state = state
+        return selection
 
     @classmethod
     def from_packed(cls, bits: NDArray[np.uint8], n: int) -> Selection:
@@ -197,7 +206,7 @@ def parsed(name: str, given: Any, n: int, rows_of_ids: RowsOfIds | None = None) 
     return Selection(n, mask=_marked(rows, n))
 
 
-def one_of(where: Any, rows: Any, n: int) -> Any:
+def rows_as_where(where: Any, rows: Any, n: int) -> Any:
     """`where`, or the rows that are given by number instead of it."""
     if rows is None:
         return where

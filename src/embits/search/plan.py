@@ -23,10 +23,12 @@ from embits.search.filters import Filters
 from embits.search.metrics import METRICS, Metric, Prepared
 from embits.search.rescoring import rescore_bits, rescore_decoded, rescore_floats
 from embits.search.results import ScoreResult, SearchResult, WithinResult, WithinScoreResult
-from embits.search.scan import Codes, prepared_top_k, prepared_within
+from embits.search.scan import prepared_top_k, prepared_within
+from embits.search.stored import StoredCodes
 
 if TYPE_CHECKING:
     from embits.coders import Coder
+    from embits.search.gpu import DeviceIndex
 
 FITTED_K = 10  # neighbors that a coder chooses the rows of its second look by
 _ROWS_PER_NEIGHBOR = 4  # that are ordered by floats, unless a number is given
@@ -82,17 +84,19 @@ class Machine(NamedTuple):
     threads: int | None = None
 
 
+ONE_MACHINE = Machine()
+
+
 class Searched(Protocol):
-    """The rows that a plan is run on."""
+    """The snapshot that a plan is run on."""
 
     @property
     def coder(self) -> Coder: ...
     @property
-    def codes(self) -> Any: ...
+    def codes(self) -> StoredCodes: ...
     @property
-    def machine(self) -> Machine: ...
     def stored_lengths(self) -> NDArray[np.float32]: ...
-    def on_device(self) -> Any: ...
+    def on_device(self, device: str) -> DeviceIndex: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,50 +133,54 @@ class Plan:
         return max([self.k, *(stage.size for stage in self.stages[done:])])
 
 
-def run(rows: Searched, plan: Plan, queries: NDArray[Any]) -> SearchResult:
+def run(
+    snapshot: Searched, plan: Plan, queries: NDArray[Any], machine: Machine = ONE_MACHINE
+) -> SearchResult:
     """Answer queries, floats or codes of shape (q, ...) or one. The plan was checked."""
-    metric = plan.scan_metric
-    result = scan(rows, plan, metric.prepare(rows.coder, queries))
+    result = scan(snapshot, plan, plan.scan_metric.prepare(snapshot.coder, queries), machine)
     rows_read = result.rows_read
     for done, stage in enumerate(plan.stages, start=1):
-        result = _ordered(rows, plan.metric, stage.by, queries, result.rows, plan.rows_after(done))
+        k = plan.rows_after(done)
+        result = _ordered(snapshot, plan.metric, stage.by, queries, result.rows, k)
     result.rows_read = rows_read
     return result
 
 
-def scan(rows: Searched, plan: Plan, prepared: Prepared) -> SearchResult:
+def scan(
+    snapshot: Searched, plan: Plan, prepared: Prepared, machine: Machine = ONE_MACHINE
+) -> SearchResult:
     """The best rows of the scan of a plan, for queries that its metric prepared."""
-    k, device = plan.rows_after(0), rows.machine.device
-    if device != "cpu":
+    k = plan.rows_after(0)
+    if machine.device != "cpu":
         if plan.recall is not None:
             raise InputError("a GPU reads all rows: leave recall out")
-        found: SearchResult = rows.on_device().top_k(prepared.queries, k, where=plan.selection)
-        return found
-    lengths = rows.stored_lengths() if plan.scan_metric.needs_lengths else None
+        index = snapshot.on_device(machine.device)
+        return index.top_k(prepared.queries, k, where=plan.selection)
+    lengths = snapshot.stored_lengths if plan.scan_metric.needs_lengths else None
     return prepared_top_k(
-        rows.codes, prepared, k, rows.machine.threads,
+        snapshot.codes, prepared, k, machine.threads,
         where=plan.selection, recall=plan.recall, lengths=lengths,
     )  # fmt: skip
 
 
 def run_within(
-    rows: Searched, plan: Plan, queries: NDArray[Any]
+    snapshot: Searched, plan: Plan, queries: NDArray[Any], machine: Machine = ONE_MACHINE
 ) -> WithinResult | WithinScoreResult:
     """All rows up to the bound of a plan, for several queries."""
-    lengths = rows.stored_lengths() if plan.metric.needs_lengths else None
-    prepared, bound = plan.metric.prepare(rows.coder, queries), cast("float", plan.bound)
+    lengths = snapshot.stored_lengths if plan.metric.needs_lengths else None
+    prepared, bound = plan.metric.prepare(snapshot.coder, queries), cast("float", plan.bound)
     return prepared_within(
-        rows.codes, prepared, bound, rows.machine.threads,
+        snapshot.codes, prepared, bound, machine.threads,
         where=plan.selection, max_results=plan.max_results, lengths=lengths,
     )  # fmt: skip
 
 
 def _ordered(
-    rows: Searched, metric: Metric, by: Any, queries: NDArray[Any], shortlist: Any, k: int
+    snapshot: Searched, metric: Metric, by: Any, queries: NDArray[Any], shortlist: Any, k: int
 ) -> SearchResult:
-    coder, codes = rows.coder, cast("Codes", rows.codes)
     if not isinstance(by, str):
         return rescore_floats(by, queries, shortlist, k, dot=metric.needs_lengths)
+    coder, codes = snapshot.coder, snapshot.codes
     if by == "decoded":
         return rescore_decoded(coder, codes, metric, queries, shortlist, k)
     weights, offsets = metric.prepare(coder, queries)

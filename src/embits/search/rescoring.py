@@ -17,6 +17,7 @@ from embits.search.filters import Selection
 from embits.search.metrics import Metric, codes_of
 from embits.search.results import NO_ROW, NO_SCORE, CosineResult, ScoreResult
 from embits.search.scan import Codes, asymmetric_top_k
+from embits.search.stored import StoredCodes
 
 if TYPE_CHECKING:
     from embits.coders import Coder
@@ -102,7 +103,10 @@ def rescore_decoded(
     else:
         vectors = coder.directions(as_float32(coder.check_vectors(several)))
     vectors = vectors[0] if queries.ndim == 1 else vectors
-    rebuilt = LazyRows(lambda rows: coder.rebuilt(codes[rows]), len(codes), coder.n_features_in_)
+    stored = StoredCodes.of(codes)
+    rebuilt = LazyRows(
+        lambda rows: coder.rebuilt(stored.take(rows)), len(stored), coder.n_features_in_
+    )
     return ScoreResult(*rescore_floats(rebuilt, vectors, shortlist, k))
 
 

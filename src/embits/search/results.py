@@ -165,3 +165,11 @@ def no_rows(metric: Metric, shape: tuple[int, ...]) -> DistanceResult | ScoreRes
     if metric.is_distance:
         return DistanceResult(rows.astype(np.int32), rows)
     return ScoreResult(rows.astype(np.float32), rows)
+
+
+def nothing_within(metric: Metric, n_queries: int) -> WithinResult | WithinScoreResult:
+    """The result of a search with a bound where there are no rows."""
+    starts = np.zeros(n_queries + 1, np.int64)
+    if metric.is_distance:
+        return WithinResult(starts, starts[:0], np.empty(0, np.int32))
+    return WithinScoreResult(starts, starts[:0], np.empty(0, np.float32))

@@ -12,19 +12,19 @@ from embits import _core, checks
 from embits.arrays import packed_width
 from embits.errors import InputError, TooManyResultsError
 from embits.search import results
-from embits.search.cells import Probes, Reading
+from embits.search.cells import CellBudget, Probes
 from embits.search.filters import Filters, Selection, Value, are_few, mask_filter, row_filter
 from embits.search.metrics import Metric, Prepared
-from embits.search.pieces import CodePieces
 from embits.search.results import DistanceResult, ScoreResult, WithinResult, WithinScoreResult
+from embits.search.stored import StoredCodes
 
-Codes: TypeAlias = NDArray[np.uint8] | CodePieces
+Codes: TypeAlias = NDArray[np.uint8] | StoredCodes
 _ROW_BITS = 40  # of a key of the native search, which holds a distance above a row
 _FIRST_K, _GROWTH = 64, 8
 
 
 def top_k(
-    codes: NDArray[np.uint8] | CodePieces,
+    codes: NDArray[np.uint8] | StoredCodes,
     queries: NDArray[np.uint8],
     k: int,
     threads: int | None = None,
@@ -36,7 +36,7 @@ def top_k(
     """The k rows of `codes` nearest to each query by Hamming distance.
 
     Args:
-        codes: Packed codes, uint8 of shape (n, width), or `CodePieces`.
+        codes: Packed codes, uint8 of shape (n, width), or `StoredCodes`.
         queries: One packed code of shape (width,), or several, (q, width).
         k: How many rows to return; more than n returns n.
         threads: The most threads to use; None takes every core this process may run on.
@@ -44,7 +44,7 @@ def top_k(
             or a `Selection`; or a filter for each query: a mask of shape (q, n), or a list of q
             filters, where None is all rows.
         exclude: The rows that may not be found, in the same forms.
-        recall: Read only as many cells of `CodePieces` as find this share of the rows, or `Probes`.
+        recall: Read only as many cells of `StoredCodes` as find this share of the rows, or `Probes`.
 
     Returns:
         A named pair that unpacks: `distances` (q, k) int32 and `rows` (q, k) int64, nearest
@@ -63,24 +63,24 @@ def top_k(
         >>> distances.tolist(), rows.tolist()
         ([1, 2], [2, 0])
     """
-    pieces = CodePieces.of(codes)
-    queries = checks.packed_queries(queries, pieces.shape[1])
-    filters = pieces.filters(queries.shape[:-1], where, exclude)
+    stored = StoredCodes.of(codes)
+    queries = checks.packed_queries(queries, stored.width)
+    filters = stored.filters(queries.shape[:-1], where, exclude)
     most = checks.wanted_threads(threads)
-    reading = _reading(pieces, queries, recall)
+    reading = _reading(stored, queries, recall)
 
     def search(part: Any, distances: Any, rows: Any, native: Any, cells: Any) -> None:
         asked = queries[part], rows.shape[-1], most
-        _core.top_k(pieces.native, *asked, distances, rows, native, cells)
+        _core.top_k(stored.native, *asked, distances, rows, native, cells)
 
-    values, rows = _filled(search, queries, k, pieces, filters, results.NO_DISTANCE, reading)
+    values, rows = _run_batches(search, queries, k, stored, filters, results.NO_DISTANCE, reading)
     found = DistanceResult(values, rows)
-    found.rows_read, found.n_bits = reading.rows_read, 8 * pieces.shape[1]
+    found.rows_read, found.n_bits = reading.rows_read, 8 * stored.width
     return found
 
 
 def asymmetric_top_k(
-    codes: NDArray[np.uint8] | CodePieces,
+    codes: NDArray[np.uint8] | StoredCodes,
     projections: ArrayLike,
     k: int,
     threads: int | None = None,
@@ -117,25 +117,25 @@ def asymmetric_top_k(
         >>> scores.tolist(), rows.tolist()
         ([3.5, 0.5], [1, 0])
     """
-    pieces = CodePieces.of(codes)
+    stored = StoredCodes.of(codes)
     queries = checks.float_queries("projections", projections)
     n_bits = queries.shape[-1]
-    if packed_width(n_bits) != pieces.shape[1]:
-        raise InputError(f"projections have {n_bits} bits, the codes hold {pieces.shape[1]} bytes")
-    filters = pieces.filters(queries.shape[:-1], where, exclude)
+    if packed_width(n_bits) != stored.width:
+        raise InputError(f"projections have {n_bits} bits, the codes hold {stored.width} bytes")
+    filters = stored.filters(queries.shape[:-1], where, exclude)
     most = checks.wanted_threads(threads)
     added = None
     if offsets is not None or lengths is not None:
         added = np.zeros(queries.shape[:-1]) if offsets is None else np.asarray(offsets)
         added = added.reshape(-1).astype(np.float32)
-    reading = _reading(pieces, queries, recall, lengths)
+    reading = _reading(stored, queries, recall, lengths)
 
     def search(part: Any, scores: Any, rows: Any, native: Any, cells: Any) -> None:
         asked = queries[part], rows.shape[-1], most
         own = None if lengths is None or added is None else added[part]
-        _core.asymmetric_top_k(pieces.native, *asked, scores, rows, native, lengths, own, cells)
+        _core.asymmetric_top_k(stored.native, *asked, scores, rows, native, lengths, own, cells)
 
-    values, rows = _filled(search, queries, k, pieces, filters, results.NO_SCORE, reading)
+    values, rows = _run_batches(search, queries, k, stored, filters, results.NO_SCORE, reading)
     if added is not None and lengths is None:
         values += added[0] if queries.ndim == 1 else added[:, None]
     found = ScoreResult(values, rows)
@@ -155,30 +155,31 @@ def prepared_top_k(
 
 
 def _reading(
-    pieces: CodePieces, queries: NDArray[Any], recall: float | Probes | None, lengths: Any = None
-) -> Reading:
+    stored: StoredCodes, queries: NDArray[Any], recall: float | Probes | None, lengths: Any = None
+) -> CellBudget:
     """What a search reads. InputError if it names cells and there are none."""
-    if isinstance(recall, Probes) and pieces.centers is None:
+    if isinstance(recall, Probes) and stored.centers is None:
         hint = "make them with `embits cells FILE -o FILE2`, or binarize with cells="
         raise InputError(f"probes={recall.n} needs cells, and these codes have none: {hint}")
-    return Reading(pieces, queries, recall, lengths)
+    return CellBudget(stored, queries, recall, lengths)
 
 
-def _filled(
+def _run_batches(
     search: Callable[[Any, NDArray[Value], NDArray[np.int64], _core.Filter | None, Any], None],
     queries: NDArray[Any],
     k: int,
-    pieces: CodePieces,
+    stored: StoredCodes,
     filters: Filters,
     no_value: Value,
-    reading: Reading,
+    reading: CellBudget,
 ) -> tuple[NDArray[Value], NDArray[np.int64]]:
     """Values and live rows that `search` fills in; its first argument is an index of the queries.
 
     There are min(k, rows that pass) columns; if filters differ, the most that pass one of them, and
     other queries end with `no_value` and row -1. What is read is counted in `reading`.
     """
-    (n, width), n_queries = pieces.stored_shape, len(queries) if queries.ndim == 2 else 1
+    n, width = stored.rows.n_stored, stored.width
+    n_queries = len(queries) if queries.ndim == 2 else 1
     parts: list[tuple[Any, Any, bool]]  # an index of queries, their filters, and whether to copy
     if isinstance(filters, list):
         most = max(map(len, filters), default=0)
@@ -199,7 +200,7 @@ def _filled(
         passed = native = None
         if own is not None:
             passed = np.full(n_queries, most) if part is ... else np.array([*map(len, own)])
-            native = row_filter(own, pieces.places) if is_few else mask_filter(own)
+            native = row_filter(own, stored.places) if is_few else mask_filter(own)
         cells = None if is_few else reading.native(part, passed, n, rows.shape[-1])
         some_values, some_rows = values[part], rows[part]  # of some queries, copies
         with simd_errors:
@@ -207,7 +208,7 @@ def _filled(
         n_passed = most * n_queries if passed is None else int(passed.sum())
         reading.rows_read += n_passed if cells is None else cells.rows_read
         values[part], rows[part] = some_values, some_rows
-    return values, pieces.rows.live(rows)
+    return values, stored.rows.live(rows)
 
 
 class _SimdErrors:
@@ -252,7 +253,7 @@ def simd() -> str:
 
 
 def within(
-    codes: NDArray[np.uint8] | CodePieces,
+    codes: NDArray[np.uint8] | StoredCodes,
     queries: NDArray[np.uint8],
     distance: int,
     threads: int | None = None,
@@ -283,24 +284,24 @@ def within(
         >>> found.offsets.tolist(), found.rows.tolist(), found.distances.tolist()
         ([0, 2, 3], [0, 2, 1], [0, 1, 0])
     """
-    most, pieces = checks.wanted_results(max_results), CodePieces.of(codes)
-    width = pieces.shape[1]
+    most, stored = checks.wanted_results(max_results), StoredCodes.of(codes)
+    width = stored.width
     queries = checks.packed_queries(queries, width)
     distance = checks.wanted_distance(distance, 8 * width)
-    filters = pieces.filters(queries.shape[:-1], where, exclude)
+    filters = stored.filters(queries.shape[:-1], where, exclude)
     n_threads, left, found = checks.wanted_threads(threads), most, []
 
     def search(queries: NDArray[np.uint8], selection: Selection | None) -> WithinResult:
-        searched, few, native = pieces.native, None, None
+        searched, few, native = stored.native, None, None
         if selection is not None and are_few(selection, len(np.atleast_2d(queries)), width):
-            few = pieces.rows.live(selection.rows)
-            searched = pieces[few]
+            few = stored.rows.live(selection.rows)
+            searched = stored.take(few)
         elif selection is not None:
             native = mask_filter(selection)
         offsets, keys = _core.within(searched, queries, distance, left, n_threads, native)
         rows, distances = split_keys(keys)
         return WithinResult(
-            offsets, pieces.rows.live(rows) if few is None else few[rows], distances
+            offsets, stored.rows.live(rows) if few is None else few[rows], distances
         )
 
     try:

@@ -20,6 +20,7 @@ from embits.binary_vectors import BinaryVectors
 from embits.errors import InputError, MissingExtraError, ReadError
 from embits.file.atomic import atomic_write
 from embits.search.results import ScoreResult
+from embits.searchable import with_ids
 from embits.text.encoder import TextEncoder, checked_texts
 from embits.text.sources import cache_folder
 
@@ -107,7 +108,8 @@ def search_texts(
     if not hybrid:
         asked = vectors[0] if isinstance(texts, str) else vectors
         return cast("ScoreResult", bits.search(asked, k, where=where))
-    passing = bits._filters(() if isinstance(texts, str) else (len(queries),), where, None, None)
+    now = bits.current
+    passing = now.filters(() if isinstance(texts, str) else (len(queries),), where)
     each = passing if isinstance(passing, list) else [passing] * len(queries)
     chosen = [np.arange(len(bits)) if one is None else one.rows for one in each]
     k = min([k, *map(len, chosen)])
@@ -119,7 +121,7 @@ def search_texts(
         scores[place], rows[place] = both[best], allowed[best]
     if isinstance(texts, str):
         scores, rows = scores[0], rows[0]
-    return bits._with_ids(ScoreResult(scores, rows))
+    return with_ids(now, ScoreResult(scores, rows))
 
 
 def _meanings(bits: BinaryVectors, vector: NDArray[np.float32]) -> NDArray[np.float32]:

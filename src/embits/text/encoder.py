@@ -23,7 +23,7 @@ from embits.file.overwrite import check_target
 from embits.ids.packed import open_words, pack
 from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import Vocabulary
-from embits.rows import LENGTHS, Lengths
+from embits.segment import LENGTHS, Lengths
 from embits.text.sources import StaticModel, cached_file, read_static
 from embits.text.table import Table, array_of, byte_scale
 from embits.text.tokenizer import pack_tokenizer
@@ -195,7 +195,7 @@ class TextEncoder(Estimator):
         self._chosen_weights("sif")
         bits = source
         if isinstance(source, str | os.PathLike):
-            bits = BinaryVectors.of_rows(*open_parts(Path(source), verify=True))
+            bits = BinaryVectors.of_segment(*open_parts(Path(source), verify=True))
         elif isinstance(source, WordVectors):
             coder = new_coder(self.method, self.n_bits, {}).fit(source.matrix)
             bits = BinaryVectors.encoded(source, coder, lengths=True)

@@ -22,7 +22,7 @@ from embits.checks import is_usual, whole
 from embits.coders.neural.coder import NET
 from embits.coders.neural.net import LARGEST, Net
 from embits.errors import FormatError, InputError
-from embits.rows import Lengths, vector_lengths
+from embits.segment import Lengths, vector_lengths
 
 Floats = NDArray[np.float32]
 Tensors = Mapping[str, NDArray[Any]]

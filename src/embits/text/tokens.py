@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from embits._lazy import LazyProperty
 from embits.errors import FormatError, InputError, MissingExtraError, first_line
-from embits.ids.keys import Keys
+from embits.ids.keys import Ids
 from embits.ids.subwords import Subwords
 from embits.text.tokenizer import unpack_tokenizer
 
@@ -88,7 +88,7 @@ class WordTokens:
     `subwords`, if the file has them, make vectors of other words.
     """
 
-    def __init__(self, words: Keys, subwords: Subwords | None = None) -> None:
+    def __init__(self, words: Ids, subwords: Subwords | None = None) -> None:
         self.words, self.subwords = words, subwords
         self._rows: dict[str, int] = {}
 

@@ -11,7 +11,7 @@ from embits.errors import FormatError, InputError
 from embits.file import store
 from embits.file.contents import to_contents
 from embits.search import CodePieces
-from embits.search.cells import Cells, arranged, train, wanted_cells
+from embits.search.cells import Cells, group_by_cell, train, wanted_cells
 from tests.support import search_oracle as oracle
 from tests.support.program import run
 
@@ -82,7 +82,7 @@ def test_a_search_of_all_rows_finds_the_same_rows_with_cells_as_without(
 def test_rows_of_equal_distance_stay_in_row_order():
     codes = oracle.random_codes(np.random.default_rng(0), 3000, 2)
     centers, _ = train(codes, 20, 16)
-    stored, cells = arranged(codes, centers)
+    stored, cells = group_by_cell(codes, centers)
     pieces, asked = CodePieces([stored], cells=[cells]), codes[::100]
     for k in (1, 7, 400, 3000):
         expected = oracle.hamming_top_k(codes, asked, k)
@@ -207,7 +207,7 @@ def test_cells_do_not_depend_on_threads_or_kernels():
             _core.use_simd(simd)
             for threads in (1, 3):
                 centers, held = train(codes, 600, 37, threads)
-                found.append((centers.packed, held, arranged(codes, centers, threads)[1].order))
+                found.append((centers.packed, held, group_by_cell(codes, centers, threads)[1].order))
     finally:
         _core.use_simd(_core.available_simd()[-1])
     for packed, held, order in found[1:]:

@@ -18,7 +18,7 @@ from embits.errors import (
     TrainingWarning,
 )
 from embits.ids.subwords import Subwords
-from embits.rows import Lengths
+from embits.segment import Lengths
 from embits.text.sources import read_static
 from embits.text.tokens import WordTokens
 from tests.support import damage

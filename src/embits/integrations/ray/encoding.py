@@ -39,7 +39,7 @@ from embits.integrations import Facts
 from embits.integrations.ray import tasks
 from embits.readers.parquet import find_columns, open_table, parquet_files, read_batches, vectors_of
 from embits.remote import is_address
-from embits.rows import Lengths
+from embits.segment import Lengths
 
 SAMPLE_ROWS = 100_000
 MIN_BYTES, MAX_BYTES = 64 << 20, 256 << 20  # of the floats of a piece

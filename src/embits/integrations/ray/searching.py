@@ -35,16 +35,16 @@ from embits.integrations import Facts
 from embits.integrations.ray import tasks
 from embits.integrations.ray.encoding import Vectors
 from embits.remote import is_address
-from embits.rows import LENGTHS, Lengths
 from embits.search import DistanceResult, PairsResult, ScoreResult, WithinResult, WithinScoreResult
 from embits.search import pairs as near
-from embits.search.filters import Filters, check_state, found_rows, one_of, parse_filters
+from embits.search.filters import Filters, check_state, found_rows, parse_filters, rows_as_where
 from embits.search.metrics import Prepared
 from embits.search.plan import Rescore, metric_for, plan_stages
 from embits.search.rescoring import exact_scores, rescore_decoded
 from embits.search.results import NO_DISTANCE, NO_ROW, NO_SCORE
 from embits.search.scan import parse_bound, prepared_top_k, prepared_within, too_many
-from embits.vectors import as_words
+from embits.segment import LENGTHS, Lengths
+from embits.vectors import normalize_ids
 
 MIN_ROWS, MAX_ROWS = 1 << 16, 1 << 22  # of a span; a Parquet piece is never divided
 SPANS_PER_CPU = 4  # within these limits; workers then finish at about the same time
@@ -185,11 +185,11 @@ class OpenSpan:
     @LazyProperty
     def codes(self) -> NDArray[np.uint8]:
         """Packed codes; a copy if rows are removed or the span is of several pieces."""
-        return self._all.codes[self._rows]
+        return self._all.codes.take(self._rows)
 
     @LazyProperty
     def lengths(self) -> Lengths:
-        lengths: Lengths | None = self._all.columns.get(LENGTHS)
+        lengths: Lengths | None = self._all.values.get(LENGTHS)
         if lengths is None:
             raise InputError("the rows have no lengths: encode them with lengths=True (--lengths)")
         return lengths[self._rows]
@@ -360,16 +360,16 @@ class _Queries:
 
     def filters(self, where: Any, exclude: Any, rows: Any) -> Filters:
         """Filters of the whole collection; workers look up ids."""
-        where = one_of(where, rows, len(self.job))
+        where = rows_as_where(where, rows, len(self.job))
         lists = [each if isinstance(each, list | tuple) else () for each in (where, exclude)]
         if any(map(is_filter, chain([where, exclude], *lists))):
             bits = load(self.job.address)  # columns are read here, not by the workers
             check_state(self.job.manifest, where=bits.select(rows=[]))
-            where, exclude = bits._of_columns(where), bits._of_columns(exclude)
+            where, exclude = bits.current.selected(where), bits.current.selected(exclude)
         check_state(self.job.manifest, where=where, exclude=exclude)
 
         def rows_of_ids(name: str, given: NDArray[Any]) -> NDArray[np.int64]:
-            ids = as_words(given)
+            ids = normalize_ids(given)
             found = self.job.each(OpenSpan.find, ray.put(ids))
             rows = np.max([np.full(len(ids), -1), *found], axis=0)
             return found_rows(name, given, rows, numbers=self.job.manifest.ids == "given")

@@ -1,4 +1,4 @@
-"""Rows: ids, codes, and the columns beside them, such as the lengths of the vectors."""
+"""Segment: what one file holds: ids, codes, cells, and the columns beside them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from embits._lazy import LazyProperty
 from embits.arrays import LazyRows, as_float32, blocks
 from embits.coders import Coder
-from embits.columns import RESERVED, StoredColumns
+from embits.columns import RESERVED, ColumnTable
 from embits.errors import InputError, ReadWarning, warn_caller
-from embits.ids.keys import RowNumbers
+from embits.ids.keys import Ids
 from embits.ids.vocabulary import Vocabulary
-from embits.search.cells import Centers
-from embits.search.pieces import CodePieces
+from embits.search.cells import Cells
 
 LENGTHS = "lengths"
 """The column of the lengths of vectors."""
@@ -133,7 +132,18 @@ class Floats:
         """Several, one after the other; nothing is read."""
         if len({part.keep for part in parts}) > 1:
             raise InputError("some of the rows keep floats in 16 bits and others in 8")
-        return cls(CodePieces([part.records for part in parts]), parts[0].keep)
+        starts = np.cumsum([0, *map(len, parts)])
+        width = int(parts[0].records.shape[1])
+
+        def take(rows: Any) -> NDArray[np.uint8]:
+            found = np.empty((len(rows), width), np.uint8)
+            owners = np.searchsorted(starts, rows, "right")
+            for owner in np.unique(owners).tolist():
+                mine = owners == owner
+                found[mine] = parts[owner - 1].records[rows[mine] - starts[owner - 1]]
+            return found
+
+        return cls(_Records(take, range(int(starts[-1])), width), parts[0].keep)
 
     @property
     def dims(self) -> int:
@@ -192,23 +202,30 @@ _PACK: dict[str, Callable[[NDArray[np.float32]], NDArray[np.uint8]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """What rows have: ids, packed codes (n, width), and columns by name.
+class Segment:
+    """What one file holds, with rows that may be removed.
 
-    A column is `Lengths`, `Floats`, or a NumPy or Arrow array of n values.
+    Attributes:
+        ids: The ids of the rows.
+        codes: Packed codes, uint8 (n, width), as they are stored: in row order, or cell by cell.
+        columns: Columns by name: `Lengths`, `Floats`, or a NumPy or Arrow array of n values.
+        cells: The cells of the codes, if they are stored in their order.
+        table: The Arrow file beside a file of a collection.
     """
 
-    ids: Vocabulary | RowNumbers
+    ids: Ids
     codes: NDArray[np.uint8]
     columns: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    cells: Cells | None = None
+    table: ColumnTable | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
 
     @property
-    def centers(self) -> Centers | None:
-        """The centers of the cells of the codes, if there are some."""
-        return getattr(self.codes, "centers", None)
+    def codes_in_row_order(self) -> NDArray[np.uint8]:
+        """The codes by row number."""
+        return self.codes if self.cells is None else self.codes[self.cells.places]
 
 
 _INDEXED = Lengths, Floats, np.ndarray
@@ -222,18 +239,15 @@ def vector_lengths(X: Any) -> NDArray[np.float64]:
     return lengths
 
 
-def taken(columns: Mapping[str, Any], rows: Any) -> dict[str, Any]:
+def take_rows(columns: Mapping[str, Any], rows: Any) -> dict[str, Any]:
     """The columns of some rows."""
-    if isinstance(columns, StoredColumns):
-        arrow = {name: columns.take(name, np.asarray(rows)) for name in columns.kinds}
-        return {**taken(columns.others, rows), **arrow}
     return {
         name: column[rows] if isinstance(column, _INDEXED) else column.take(rows)
         for name, column in columns.items()
     }
 
 
-def joined(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def concat_columns(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The columns of several parts, one after the other."""
     names = set(parts[0]) if parts else set()
     for part in parts:
@@ -266,21 +280,26 @@ def check_parts(without: Iterable[str]) -> frozenset[str]:
     return frozenset(parts)
 
 
-def slim_rows(
-    rows: Rows, coder: Coder, without: frozenset[str], half_decoder: bool
-) -> tuple[Rows, Coder]:
-    """Rows and their coder without some parts, and with the decoder rounded to 16 bits."""
+def slim_segment(
+    segment: Segment, coder: Coder, without: frozenset[str], half_decoder: bool
+) -> tuple[Segment, Coder]:
+    """A segment and its coder without some parts, and with the decoder rounded to 16 bits."""
     if half_decoder:
         coder = _with_half_decoder(coder)
     if "coder" in without:
         coder = coder.left_out(coder.get_params(), coder.n_features_in_, coder.n_bits_)
-    left = [name for name in rows.columns if name in RESERVED or "columns" not in without]
-    rows = replace(rows, columns={name: rows.columns[name] for name in left if name not in without})
-    if "order" in without and isinstance(rows.ids, Vocabulary):
-        order = rows.ids.order.astype(np.int64)
-        in_order = Vocabulary.from_words(rows.ids.names(order).tolist())
-        rows = Rows(in_order, rows.codes[order], taken(rows.columns, order))
-    return rows, coder
+    columns = {
+        name: column
+        for name, column in segment.columns.items()
+        if name not in without and (name in RESERVED or "columns" not in without)
+    }
+    segment = replace(segment, columns=columns)
+    if "order" in without and isinstance(segment.ids, Vocabulary):
+        order = segment.ids.order.astype(np.int64)
+        in_order = Vocabulary.from_words(segment.ids.names(order).tolist())
+        codes = segment.codes_in_row_order[order]
+        segment = Segment(in_order, codes, take_rows(columns, order))
+    return segment, coder
 
 
 def _with_half_decoder(coder: Coder) -> Coder:

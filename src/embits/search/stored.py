@@ -1,14 +1,14 @@
-"""Codes in several arrays, of which some rows may be removed: read as one matrix."""
+"""Codes as they are stored: in segments, perhaps cell by cell, with rows that were removed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from embits import _core
 from embits._lazy import LazyProperty
@@ -20,12 +20,33 @@ _NO_ROWS = np.empty(0, np.int64)
 _NO_NUMBERS = np.empty(0, np.uint32)
 
 
-class LiveRows:
-    """The rows that are left of `n_stored` without the `removed` ones, ascending; without gaps."""
+class RowMap:
+    """Row numbers of several segments, one after the other, and the same without removed rows.
 
-    def __init__(self, n_stored: int, removed: NDArray[np.int64] | None = None) -> None:
-        self.n_stored = n_stored
+    A stored row counts the removed rows too; live rows are numbered without gaps.
+
+    Args:
+        sizes: The rows of each segment.
+        removed: The stored rows that are removed, ascending.
+
+    Attributes:
+        starts: The first stored row of each segment, and the number of all.
+    """
+
+    def __init__(self, sizes: Sequence[int], removed: NDArray[np.int64] | None = None) -> None:
+        self.starts = np.cumsum([0, *sizes])
         self.removed = _NO_ROWS if removed is None else removed.astype(np.int64)
+
+    @classmethod
+    def of_segments(cls, sizes: Sequence[int], removed: Sequence[NDArray[np.int64]]) -> RowMap:
+        """The rows of segments whose removed rows are counted from the start of each."""
+        starts = np.cumsum([0, *sizes])
+        stored = (rows + start for rows, start in zip(removed, starts, strict=False))
+        return cls(sizes, np.concatenate([_NO_ROWS, *stored]))
+
+    @property
+    def n_stored(self) -> int:
+        return int(self.starts[-1])
 
     def __len__(self) -> int:
         return self.n_stored - len(self.removed)
@@ -48,105 +69,103 @@ class LiveRows:
         is_removed = self.removed[np.minimum(places, len(self.removed) - 1)] == rows
         return np.where(is_removed | (rows < 0), -1, rows - places)
 
-    def removed_in(self, start: int, stop: int) -> NDArray[np.int64]:
-        """The removed rows from `start` up to and without `stop`, counted from `start`."""
+    def removed_in(self, segment: int) -> NDArray[np.int64]:
+        """The removed rows of a segment, counted from its start."""
+        start, stop = self.starts[segment : segment + 2]
         first, last = np.searchsorted(self.removed, [start, stop])
         return self.removed[first:last] - start
 
-    def kept(self) -> NDArray[np.int64]:
-        """All rows that are left."""
-        return np.delete(np.arange(self.n_stored), self.removed)
+    def live_in(self, segment: int) -> NDArray[np.int64]:
+        """The rows of a segment that are left, counted from its start."""
+        size = int(self.starts[segment + 1] - self.starts[segment])
+        return np.delete(np.arange(size), self.removed_in(segment))
+
+    def owners(self, stored: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The segment of each stored row."""
+        owners: NDArray[np.int64] = np.searchsorted(self.starts, stored, side="right") - 1
+        return owners
+
+    def by_segment(self, stored: NDArray[np.int64]) -> Iterator[tuple[int, Any, NDArray[np.int64]]]:
+        """For each segment that has some of the stored rows: its number, where its rows are among
+        them, and its rows, counted from its start."""
+        if len(self.starts) == 2:
+            yield 0, slice(None), stored
+            return
+        owners = self.owners(stored)
+        for segment in np.unique(owners).tolist():
+            places = np.flatnonzero(owners == segment)
+            yield segment, places, stored[places] - self.starts[segment]
 
 
-class CodePieces:
-    """The packed codes of several pieces, one after the other, without removed rows.
-
-    It is indexed as a matrix is, and `np.asarray` copies it into one. `top_k` and
-    `asymmetric_top_k` search the pieces where they are.
+class StoredCodes:
+    """The packed codes of several segments, one after the other. Rows are live row numbers.
 
     Args:
         arrays: Packed codes, uint8 (n, width) each, of one width; may be mapped.
-        removed: The removed rows, ascending, counted over all pieces.
+        rows: Their rows; None is all.
         cells: The cells of each array that is stored in their order; None for others. Rows are
             numbered as without cells.
 
     Attributes:
-        shape: Rows that are left, and bytes of a code.
-        stored_shape: The same with removed rows.
+        width: Bytes of a code.
     """
-
-    ndim = 2
-    dtype = np.dtype(np.uint8)
 
     def __init__(
         self,
         arrays: Sequence[NDArray[np.uint8]],
-        removed: NDArray[np.int64] | None = None,
+        rows: RowMap | None = None,
         cells: Sequence[Cells | None] | None = None,
     ) -> None:
         self.arrays = list(arrays)
         self.cells = [None] * len(self.arrays) if cells is None else list(cells)
-        n, width = sum(map(len, self.arrays)), int(self.arrays[0].shape[1])
-        self.rows = LiveRows(n, removed)
-        self.shape, self.stored_shape = (len(self.rows), width), (n, width)
+        self.rows = RowMap([len(array) for array in self.arrays]) if rows is None else rows
+        self.width = int(self.arrays[0].shape[1])
 
     @classmethod
-    def of(cls, codes: Any) -> CodePieces:
-        """Pieces as they are, or a matrix of packed codes as one piece; InputError if it is not."""
-        if isinstance(codes, CodePieces):
+    def of(cls, codes: Any) -> StoredCodes:
+        """As they are, or a matrix of packed codes; InputError if it is not."""
+        if isinstance(codes, StoredCodes):
             return codes
-        pieces = cls([packed_codes(codes)])
-        pieces.native = pieces.arrays[0]
-        return pieces
-
-    @LazyProperty
-    def starts(self) -> NDArray[np.int64]:
-        """The first stored row of each piece, and the number of all."""
-        return np.cumsum([0, *map(len, self.arrays)])
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the rows that are left."""
-        return self.shape[0] * self.shape[1]
+        return cls([packed_codes(codes)])
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, key: Any) -> NDArray[np.uint8]:
-        if isinstance(key, tuple):
-            return np.asarray(self[key[0]][:, *key[1:]])
-        if isinstance(key, slice):
-            start, stop, step = key.indices(len(self))
-            first = int(np.searchsorted(self.starts, start, side="right")) - 1
-            is_whole = step == 1 and not len(self.rows.removed) and first < len(self.arrays)
-            if is_whole and self.cells[first] is None and stop <= self.starts[first + 1]:
-                begin = self.starts[first]  # a view of one piece
-                return self.arrays[first][start - begin : max(start, stop) - begin]
-            return self._gathered(np.arange(start, stop, step))
-        rows = np.asarray(key)
+    def take(self, rows: Any) -> NDArray[np.uint8]:
+        """The codes of rows, (..., width): of row numbers of any shape, a slice, or a mask."""
+        if isinstance(rows, slice):
+            if self.is_plain:
+                return self.arrays[0][rows]
+            rows = np.arange(len(self))[rows]
+        rows = np.asarray(rows)
         if rows.dtype == bool:
             rows = np.flatnonzero(rows)
-        gathered = self._gathered(rows.ravel().astype(np.int64))
-        return gathered.reshape(*rows.shape, self.shape[1])
+        flat = rows.ravel().astype(np.int64)
+        if flat.size and not -len(self) <= flat.min() <= flat.max() < len(self):
+            raise IndexError(f"rows {flat.min()} to {flat.max()} of {len(self)} codes")
+        stored = self.places(self.rows.stored(np.where(flat < 0, flat + len(self), flat)))
+        codes = np.empty((len(flat), self.width), np.uint8)
+        for segment, places, own in self.rows.by_segment(stored):
+            codes[places] = self.arrays[segment][own]
+        return codes.reshape(*rows.shape, self.width)
 
-    def __array__(
-        self, dtype: DTypeLike | None = None, copy: bool | None = None
-    ) -> NDArray[np.uint8]:
+    def in_row_order(self) -> NDArray[np.uint8]:
+        """The codes of all rows as one array: the stored one where there is just one, in order."""
         if self.is_plain:
-            return np.array(self.arrays[0], dtype, copy=copy)
+            return self.arrays[0]
         parts = []
-        for array, cells, start in zip(self.arrays, self.cells, self.starts.tolist(), strict=False):
+        for segment, (array, cells) in enumerate(zip(self.arrays, self.cells, strict=True)):
             in_rows = array if cells is None else array[cells.places]
-            removed = self.rows.removed_in(start, start + len(array))
+            removed = self.rows.removed_in(segment)
             parts.append(np.delete(in_rows, removed, axis=0) if len(removed) else in_rows)
-        return np.concatenate(parts).astype(dtype or np.uint8, copy=False)
+        return np.concatenate(parts)
 
     @LazyProperty
     def native(self) -> NDArray[np.uint8] | _core.CodePieces:
         """The codes as the native searches read them, with removed rows."""
+        if len(self.arrays) == 1 and self.cells[0] is None:
+            return np.ascontiguousarray(self.arrays[0])
         arrays = [np.ascontiguousarray(array) for array in self.arrays]
-        if len(arrays) == 1 and self.cells[0] is None:
-            return arrays[0]
         orders = [_NO_NUMBERS if cells is None else cells.order for cells in self.cells]
         starts = [cells.starts if self._is_ours(cells) else _NO_NUMBERS for cells in self.cells]
         return _core.CodePieces(arrays, orders, starts)
@@ -163,14 +182,14 @@ class CodePieces:
         cells = self.cells[int(np.argmax(sizes))] if sizes else None
         return None if cells is None else cells.centers
 
-    def with_centers(self, centers: Centers) -> CodePieces:
+    def with_centers(self, centers: Centers) -> StoredCodes:
         """The same codes with another curve of their cells."""
         cells = [
             each if each is None or each.centers.digest != centers.digest
             else replace(each, centers=centers)
             for each in self.cells
         ]  # fmt: skip
-        return CodePieces(self.arrays, self.rows.removed, cells)
+        return StoredCodes(self.arrays, self.rows, cells)
 
     def _is_ours(self, cells: Cells | None) -> TypeGuard[Cells]:
         ours = self.centers
@@ -178,7 +197,7 @@ class CodePieces:
 
     def _in_cells(self) -> list[tuple[Cells, NDArray[np.uint8], int]]:
         """The cells, codes and first row of each piece that has these centers."""
-        parts = zip(self.cells, self.arrays, self.starts.tolist(), strict=False)
+        parts = zip(self.cells, self.arrays, self.rows.starts.tolist(), strict=False)
         return [part for part in parts if self._is_ours(part[0])]  # type: ignore[misc]
 
     def cell_sizes(self) -> NDArray[np.int64]:
@@ -207,16 +226,23 @@ class CodePieces:
             longest[some] = np.maximum(longest[some], np.maximum.reduceat(own, first))
         return longest
 
-    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where the codes of rows are stored, all pieces one after the other; both with removed."""
+    def places(self, stored: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the codes of stored rows are, all segments one after the other."""
         if not any(self.cells):
-            return rows
-        places, owners = rows.copy(), np.searchsorted(self.starts, rows, side="right") - 1
-        for owner, cells in enumerate(self.cells):
-            if cells is not None:
-                mine, start = owners == owner, self.starts[owner]
-                places[mine] = cells.places[rows[mine] - start] + start
-        return places
+            return stored
+        found = stored.copy()
+        for segment, places, own in self.rows.by_segment(stored):
+            if (cells := self.cells[segment]) is not None:
+                found[places] = cells.places[own] + self.rows.starts[segment]
+        return found
+
+    def stored_lengths(self, lengths: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The length of each code where it is stored; rows that are removed have length 0."""
+        if self.is_plain:
+            return lengths
+        stored = np.zeros(self.rows.n_stored, np.float32)
+        stored[self.places(self.rows.stored(np.arange(len(self))))] = lengths
+        return stored
 
     def filters(self, shape: tuple[int, ...], where: Any, exclude: Any) -> Filters:
         """`where` and `exclude` as filters of all stored rows. Raises as `parse_filters` does."""
@@ -250,16 +276,3 @@ class CodePieces:
                 stored = select(n, where=flags)
             self._known[selection] = stored
         return stored
-
-    def _gathered(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
-        if rows.size and not -len(self) <= rows.min() <= rows.max() < len(self):
-            raise IndexError(f"rows {rows.min()} to {rows.max()} of {len(self)} codes")
-        stored = self.places(self.rows.stored(np.where(rows < 0, rows + len(self), rows)))
-        if len(self.arrays) == 1:
-            return self.arrays[0][stored]
-        owners = np.searchsorted(self.starts, stored, side="right") - 1
-        codes = np.empty((len(rows), self.shape[1]), np.uint8)
-        for owner in np.unique(owners).tolist():
-            mine = owners == owner
-            codes[mine] = self.arrays[owner][stored[mine] - self.starts[owner]]
-        return codes
