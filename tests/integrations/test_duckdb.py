@@ -109,6 +109,14 @@ def test_a_parquet_file_of_someone_else_is_refused(tmp_path, bits):
     assert target.read_bytes() == before
 
 
+def test_a_private_parquet_file_that_is_replaced_stays_private(tmp_path, bits):
+    target = tmp_path / "codes.parquet"
+    export(bits, "duckdb", str(target))
+    target.chmod(0o600)
+    export(bits, "duckdb", str(target), overwrite=True)
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
 def test_other_programs_read_the_parquet_file(tmp_path, bits):
     parquet = pytest.importorskip("pyarrow.parquet")
     export(bits, "duckdb", str(tmp_path / "codes.parquet"))

@@ -100,12 +100,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)
 
 
-def open_own(path: Path) -> int:
+def open_own(path: Path, mode: int = 0o666) -> int:
     """A file to read and write. A link or anything else that is no file of ours is refused."""
     flags = ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
     options = sum(getattr(os, flag, 0) for flag in flags)
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | options, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | options, mode)
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise

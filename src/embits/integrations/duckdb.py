@@ -184,7 +184,7 @@ def _write_parquet(
         _write(connection, "codes", bits, progress)
         with atomic_write(path) as file:
             temporary = file.name.replace("'", "''")
-            options = f"format parquet, kv_metadata {{embits: {description}}}"
+            options = f"format parquet, use_tmp_file false, kv_metadata {{embits: {description}}}"
             connection.execute(f"copy (from codes order by id) to '{temporary}' ({options})")
 
 

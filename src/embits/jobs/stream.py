@@ -446,7 +446,7 @@ def file_checksum(file: BinaryIO, begin: int, end: int, before: int = 0) -> int:
 
 def open_file(path: Path) -> BinaryIO:
     """A file of the folder, to read and write; made if it is not there."""
-    return os.fdopen(open_own(path), "r+b")
+    return os.fdopen(open_own(path, 0o600), "r+b")
 
 
 def _locked(folder: Path) -> ExitStack:

@@ -159,7 +159,7 @@ class Words:
         self._index = self._bm25s.BM25()
         self._index.index(self._tokenized(texts), show_progress=False)
         with suppress(OSError):
-            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.parent.mkdir(0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
                 self._index.save(f"{folder}/index")
                 Path(folder, "index").replace(kept)
