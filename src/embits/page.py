@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from embits.binary_vectors import BinaryVectors
+from embits.bounded_json import parse_json
 from embits.collection import load
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
@@ -150,9 +151,9 @@ def _data_of(folder: Path) -> set[str]:
     """The names of the data of the page in a folder, if there is one."""
     try:
         with (folder / MANIFEST).open("rb") as file:
-            facts = json.loads(file.read(1 << 16))
+            facts = parse_json(file.read(1 << 16))
         names = {str(facts.get(key)) for key in ("file", "encoder", "texts")}
-    except (OSError, ValueError, AttributeError, RecursionError):
+    except (OSError, ValueError, AttributeError):
         return set()
     return {name for name in names if _DATA.fullmatch(name) and not (folder / name).is_symlink()}
 

@@ -16,6 +16,7 @@ from reprlib import repr as shortened
 from typing import Any, Literal, NoReturn
 
 from embits._version import __version__
+from embits.bounded_json import Limits, parse_json
 from embits.checks import read_small
 from embits.columns import KIND
 from embits.errors import FormatError
@@ -27,7 +28,8 @@ FORMAT = "embits collection"
 FORMAT_0_1 = "embits codes"
 VERSION = 1
 VERSION_WITH_MORE = 2  # of collections that earlier versions would read without a part
-MAX_BYTES = 1 << 26
+MAX_BYTES = 1 << 24
+_LIMITS = Limits(MAX_BYTES, 1_000_000, 100_000)
 MAX_ROWS = 1 << 48
 
 _FACTS = (
@@ -176,11 +178,9 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
         raise FormatError(f"{folder}: {MANIFEST} {problem}")
 
     try:
-        if len(content) > MAX_BYTES:
-            raise ValueError("too long")
-        body = json.loads(content)
+        body = parse_json(content, _LIMITS)
         form, version = body["format"], body["version"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         fail("is damaged: restore it from a copy")
     if form not in (FORMAT, FORMAT_0_1):
         fail(f"is of the format {shortened(form)}, expected {FORMAT!r}")

@@ -7,7 +7,6 @@ be in an object store.
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors, concat
+from embits.bounded_json import parse_json
 from embits.coders import Coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
 from embits.errors import FormatError, InputError, MissingExtraError, ReadError, first_line
@@ -169,7 +169,7 @@ def read_lengths(files: Any, path: str) -> Lengths | None:
 
     metadata = pq.read_schema(path, filesystem=files).metadata or {}
     try:
-        if not dict(json.loads(metadata.get(b"embits", b"{}"))).get("lengths"):
+        if not dict(parse_json(metadata.get(b"embits", b"{}"))).get("lengths"):
             return None
         return Lengths.of(read_one(files, path, LENGTH).to_numpy())
     except (ValueError, TypeError) as error:  # also a ReadError or InputError

@@ -345,7 +345,7 @@ def open_columns(
             raise FormatError(f"{path}: does not match its checksum")
     try:
         with pa.memory_map(os.fspath(path)) as source:  # what is mapped stays so
-            table = pa.ipc.open_file(source).read_all()
+            table = pa.Table.from_batches(*_batches(source, n))
         table.validate(full=sha256 is not None)
         names = table.column_names
         good = all(
@@ -361,6 +361,43 @@ def open_columns(
         found = ", ".join(f"{field.name} {field.type}" for field in table.schema)
         raise FormatError(f"{path}: damaged: {len(table)} rows of {found:.200}, expected {n}")
     return PieceColumns(table, n, str(path))
+
+
+def _batches(source: Any, n: int) -> tuple[list[Any], Any]:
+    """The record batches of an Arrow file of n rows, and its schema.
+
+    It is read as the stream that it holds: each message says whether it is compressed, and is
+    refused before memory is allocated for it.
+    """
+    pa = arrow()
+    if source.read(8) != b"ARROW1\0\0":
+        raise ValueError("not an Arrow file")
+    messages = pa.ipc.MessageReader.open_stream(source)
+    schema, batches = pa.ipc.read_schema(messages.read_next_message()), list[Any]()
+    for message in messages:
+        if message.type != "record batch" or _is_compressed(memoryview(message.metadata)):
+            raise ValueError("compressed, or of another kind than embits writes")
+        batch = pa.ipc.read_record_batch(message, schema)
+        if not len(batch) or len(batches) > 1000 + n // 100:
+            raise ValueError("more record batches than embits writes")
+        batches.append(batch)
+    return batches, schema
+
+
+def _is_compressed(message: memoryview) -> bool:
+    """Whether a record batch has field 3, its compression; it is field 2 of its FlatBuffer."""
+
+    def number(at: int, size: int = 4) -> int:
+        return int.from_bytes(message[at : at + size], "little", signed=size == 4)
+
+    def field(table: int, place: int) -> int:
+        offsets = table - number(table)
+        is_listed = 4 + 2 * place < number(offsets, 2)
+        offset = number(offsets + 4 + 2 * place, 2) if is_listed else 0
+        return table + offset if offset else 0
+
+    batch = field(number(0), 2)
+    return field(batch + number(batch), 3) != 0
 
 
 # -- pieces as one ---------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import json
 import math
 import os
 import re
@@ -30,6 +29,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from embits.bounded_json import parse_json
 from embits.checks import open_regular
 from embits.errors import InputError, MissingExtraError, ReadError
 from embits.readers import read_vectors
@@ -355,8 +355,8 @@ def _read_jsonl(path: Path, *, with_embeddings: bool) -> tuple[list[Any], list[l
     rows: list[list[float]] = []
     for number, line in lines_of(path, most=MAX_BYTES):
         record: Any = None
-        with contextlib.suppress(ValueError, RecursionError):
-            record = json.loads(line)
+        with contextlib.suppress(ValueError):
+            record = parse_json(line)
         if not isinstance(record, dict):
             raise malformed(path, number, line, f'a JSON object such as {{"{ID_NAMES[0]}": "d1"}}')
         found = [record[name] for name in ID_NAMES if name in record]

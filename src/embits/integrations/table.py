@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from embits._version import __version__
 from embits.arrays import Progress, blocks, check_padding, packed_width
 from embits.binary_vectors import BinaryVectors
+from embits.bounded_json import parse_json
 from embits.checks import packed_queries, whole
 from embits.coders import Coder, coder_checksum
 from embits.errors import DatabaseError, EmbitsError, FormatError, InputError, UnknownWordError
@@ -65,8 +66,8 @@ class Description:
     @classmethod
     def parse(cls, found: str | bytes | Mapping[str, Any] | None) -> Self | None:
         """What `to_json` wrote, or its fields; None if it is anything else."""
-        with contextlib.suppress(ValueError, RecursionError, TypeError, AttributeError):
-            facts = found if isinstance(found, Mapping) else json.loads(found or "")
+        with contextlib.suppress(ValueError, TypeError, AttributeError):
+            facts = found if isinstance(found, Mapping) else parse_json(found or "")
             names = (field.name for field in dataclasses.fields(cls))
             read = cls(**{name: facts[name] for name in names if facts.get(name) is not None})
             if type(read.words) is bool and type(read.bits) is int and read.bits > 0:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from embits import errors
 from embits.arrays import BLOCK_ROWS, LazyRows
 from embits.binary_vectors import BinaryVectors
+from embits.bounded_json import Limits, parse_json
 from embits.checks import read_small
 from embits.coders import Coder, draw_rows
 from embits.collection.changes import LOCK, open_own, writer_lock
@@ -376,7 +377,7 @@ class Checkpoint:
         """The stages of the same job, if all their files are there and intact."""
         try:
             text, checksum = read_small(self.folder / _STATE, _MAX_STATE).decode().rsplit("\n", 1)
-            state = json.loads(text)
+            state = parse_json(text, Limits(_MAX_STATE, 1_000_000, 10_000))
             if zlib.crc32(text.encode()) != int(checksum) or state["job"] != self._job:
                 return None
             stages: dict[str, Any] = state["stages"]

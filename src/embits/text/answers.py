@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
+from embits.bounded_json import parse_json
+from embits.checks import read_small
 from embits.errors import InputError, MissingExtraError, ReadError
 from embits.file.atomic import atomic_write
 from embits.search.results import ScoreResult
@@ -72,7 +74,7 @@ def kept_encoder(folder: Path) -> Encoder:
     if (folder / ENCODER).is_file():
         return TextEncoder.load(folder / ENCODER, verify=True)
     try:
-        name = json.loads((folder / MODEL).read_bytes())["sentence-transformers"]
+        name = parse_json(read_small(folder / MODEL, 1 << 16))["sentence-transformers"]
     except FileNotFoundError:
         raise InputError(f"{folder} has no text encoder: `embits index` writes {ENCODER}") from None
     except (ValueError, KeyError, TypeError):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from embits.text.tokenizer import unpack_tokenizer
 _WORD = re.compile(r"[^\W_]+(?:['’\-_.][^\W_]+)*|[^\w\s]", re.UNICODE)
 _PARTS = re.compile(r"[^\W_]+|['’][^\W_]+|[^\w\s]", re.UNICODE)
 _MAX_PHRASE = 4  # words
+_UNUSED = "truncation", "padding", "post_processor", "decoder"  # parts of tokenizers
 _MAX_KNOWN = 1 << 20  # words whose rows are remembered
 
 
@@ -37,6 +39,17 @@ def _batch(lists: Sequence[Sequence[int]], unseen: Sequence[tuple[int, str]] = (
     return Batch(flat, ends, unseen)
 
 
+@contextmanager
+def _damage_refused() -> Iterator[None]:
+    """Errors of the package `tokenizers`, as ours."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - plain Exceptions, and panics, which are none
+        raise FormatError(f"the tokenizer is damaged: {first_line(error)}") from None
+
+
 class TokenizerTokens:
     """The tokens of a packed `tokenizer.json`, by the package `tokenizers`; n of them have rows.
 
@@ -52,13 +65,9 @@ class TokenizerTokens:
             tokenizers = import_module("tokenizers")
         except ImportError:
             raise MissingExtraError("text encoders", "text") from None
-        text = unpack_tokenizer(self.packed)
-        try:
+        text = unpack_tokenizer(self.packed, self.n, without=_UNUSED)
+        with _damage_refused():
             tokenizer = tokenizers.Tokenizer.from_str(text)
-        except Exception as error:  # noqa: BLE001 - it raises plain Exceptions
-            raise FormatError(f"the tokenizer is damaged: {first_line(error)}") from None
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
         most = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
         if most >= self.n:
             found = f"it has the token {most:,}, and the table has {self.n:,} tokens"
@@ -72,10 +81,8 @@ class TokenizerTokens:
     def of(self, texts: Sequence[str]) -> Batch:
         """The tokens of texts, without special and unknown ones."""
         tokenizer = self._tokenizer
-        try:
+        with _damage_refused():
             found = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        except Exception as error:  # noqa: BLE001 - as above
-            raise FormatError(f"the tokenizer is damaged: {first_line(error)}") from None
         batch = _batch([each.ids for each in found])
         known = batch.tokens != (self.n if self.unknown is None else self.unknown)
         counts = np.concatenate([[0], np.cumsum(known)])
