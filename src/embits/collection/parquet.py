@@ -25,6 +25,7 @@ from embits.errors import FormatError, InputError, MissingExtraError, ReadError,
 from embits.file import contents
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
+from embits.readers.source import largest_inside
 from embits.remote import is_address
 from embits.rows import LENGTHS, Lengths, Rows
 from embits.vectors import as_words
@@ -45,7 +46,7 @@ def _rows(
 ) -> Rows:
     files, path = locate(folder)
     name = f"{path}/{entry.file}"
-    codes = code_matrix(name, read_one(files, name, code), coder)
+    codes = code_matrix(name, read_one(files, name, code, coder.n_bytes_), coder)
     if len(codes) != entry.rows:
         raise FormatError(f"{name}: {len(codes)} rows, expected {entry.rows}")
     lengths = read_lengths(files, name)
@@ -145,8 +146,8 @@ def coder_at(folder: str | os.PathLike[str], name: str = CODER) -> Coder:
             raise FormatError(f"{folder}: {CODER}: {reason}") from None
 
 
-def read_one(files: Any, path: str, name: str) -> Any:
-    """One column of a Parquet file, as a pyarrow ChunkedArray."""
+def read_one(files: Any, path: str, name: str, width: int = 1) -> Any:
+    """One column of a Parquet file, of values of `width` bytes, as a pyarrow ChunkedArray."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -155,6 +156,13 @@ def read_one(files: Any, path: str, name: str) -> Any:
         if name not in table.schema_arrow.names:
             columns = ", ".join(table.schema_arrow.names)
             raise ReadError(f"{path}: found columns {columns}, expected one named {name!r}")
+        parts = [table.metadata.row_group(i).total_byte_size for i in range(table.num_row_groups)]
+        packed, size = (
+            files.get_file_info(path).size,
+            max(width * table.metadata.num_rows, sum(parts)),
+        )
+        if size > largest_inside(packed or 0):
+            raise FormatError(f"{path}: damaged: {packed:,} bytes that unpack to {size:,}")
         return table.read([name]).column(name)
     except FileNotFoundError:
         raise

@@ -22,6 +22,7 @@ _MAX_HEADER = 2000  # bytes; the header of a matrix has 118
 _DAMAGED = (*DAMAGED_ARCHIVE, ValueError, TypeError, SyntaxError, TokenError, OSError, LookupError)
 _TENSOR_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 _JSON = Limits(4 << 20, 500_000, 50_000)  # the format allows 100 MB
+_MAX_MEMBERS = 1000  # of a .npz
 _USUAL_NAMES = ("embeddings", "embedding", "vectors", "matrix", "weight", "embedding.weight")
 
 
@@ -57,6 +58,8 @@ def open_npz(source: Source) -> ArrayBlocks:
     try:
         with zipfile.ZipFile(source.path) as packed:
             members = packed.infolist()
+            if len(members) > _MAX_MEMBERS:
+                raise ValueError(f"{len(members):,} arrays, expected a matrix and its words")
             if sum(member.file_size for member in members) > largest_inside(source.size):
                 raise ValueError("it would unpack to a hundred times its size")
             for member in members:

@@ -21,6 +21,7 @@ ID_NAMES = ("id", "ids", "_id", "word", "key")
 
 _ROWS_AT_ONCE = 1 << 14
 _BUFFER_BYTES = 32 << 20  # for all columns together
+_MAX_IDS = 1 << 26  # bytes of those that are read at once
 _NUMBERED = re.compile(r"(.*?)\d{1,9}")
 _NOT_FINITE = "nan, inf or null among the numbers"
 _LOG = logging.getLogger("embits")  # the command line prints it as notes
@@ -55,17 +56,19 @@ def parquet_files(path: str | os.PathLike[str], filesystem: Any = None) -> list[
     return names
 
 
-def open_table(path: str | os.PathLike[str], filesystem: Any = None, n_columns: int = 0) -> Any:
+def open_table(
+    path: str | os.PathLike[str], filesystem: Any = None, n_columns: int = 0, **options: Any
+) -> Any:
     """The `ParquetFile`; of a large one, each of the `n_columns` to read has a small buffer."""
     open_parquet = _arrow(path).parquet.ParquetFile
     with _damage_refused(path):
         size = 0 if filesystem else Path(path).stat().st_size
         if n_columns == 0 or size <= _BUFFER_BYTES:
-            return open_parquet(path, filesystem=filesystem)
+            return open_parquet(path, filesystem=filesystem, **options)
         # Without a buffer size, whole column chunks are read, which may have a gigabyte each. With
         # one, a small file that claims a page of gigabytes would get memory for it.
         buffer = max(1 << 14, min(1 << 20, _BUFFER_BYTES // n_columns))
-        return open_parquet(path, pre_buffer=False, buffer_size=buffer)
+        return open_parquet(path, pre_buffer=False, buffer_size=buffer, **options)
 
 
 def read_batches(
@@ -75,9 +78,14 @@ def read_batches(
     *,
     groups: Sequence[int] | None = None,
     size: int = _ROWS_AT_ONCE,
+    ids: str | None = None,
 ) -> Iterator[tuple[int, Any]]:
-    """Record batches of some columns, of at most `size` rows, each with its first row's number."""
-    table = open_table(path, filesystem, len(columns))
+    """Record batches of some columns, of at most `size` rows, each with its first row's number.
+
+    Strings of the column `ids` are those of its dictionary.
+    """
+    coded = [ids] if ids else None
+    table = open_table(path, filesystem, len(columns), read_dictionary=coded)
     groups = range(table.num_row_groups) if groups is None else groups  # which follow each other
     first = sum(_group_rows(table)[: min(groups, default=0)])
     try:
@@ -155,8 +163,11 @@ class ParquetBlocks(CountedBlocks):
         super().__init__(source, dims, source.rows_wanted(total), given)
         # Without the rows that repeat an id, the others would lose their numbers.
         self.named = self.words_apart = self.named or self._columns.ids is not None
-        if 4 * self._n_rows * dims > largest_inside(source.size):
-            self.n_rows = None  # it may be false: no memory is reserved for so many
+        parts = [table.metadata.row_group(i).total_byte_size for i in range(table.num_row_groups)]
+        size, most = max(4 * self._n_rows * dims, sum(parts)), largest_inside(source.size)
+        if size > most:  # it may be false, too
+            found = f"{source.size:,} bytes that unpack to {size:,}"
+            raise source.read_error(found, f"at most {most:,} (write it without compression)")
         vectors, named = self._columns
         several = f"the {len(vectors)} columns {vectors[0]!r} to {vectors[-1]!r}"
         which = several if len(vectors) > 1 else f"column {vectors[0]!r}"
@@ -174,7 +185,9 @@ class ParquetBlocks(CountedBlocks):
         groups = range(int(np.searchsorted(ends, start.offset, side="right")), last + 1)
         size = min(self.rows_at_once, _ROWS_AT_ONCE)
         done = start.offset
-        for first, batch in read_batches(self.source.path, names, groups=groups, size=size):
+        for first, batch in read_batches(
+            self.source.path, names, groups=groups, size=size, ids=ids
+        ):
             part = batch.slice(min(done - first, len(batch)), self._n_rows - done)
             if len(part) == 0:
                 continue
@@ -218,7 +231,7 @@ def read_id_column(source: Source) -> list[str]:
         there = ", ".join(schema.names[:12])
         raise source.read_error(f"columns {there}", "one with the words: name it with --ids")
     _check_holds_ids(schema, str(source.path), names[0])
-    batches = read_batches(source.path, names)
+    batches = read_batches(source.path, names, ids=names[0])
     return [word for first, batch in batches for word in _ids_of(source, batch.column(0), first)]
 
 
@@ -297,6 +310,13 @@ def _float_columns(schema: Any, where: str) -> list[str]:
 
 
 def _ids_of(source: Source, column: Any, first: int) -> list[str]:
+    if hasattr(column, "dictionary"):  # few strings may stand in many rows
+        with _damage_refused(source.path):  # an index may be wrong
+            lengths = _arrow().compute.binary_length(column.dictionary)
+            n_bytes = lengths.take(column.indices).sum().as_py() or 0
+        if n_bytes > _MAX_IDS:
+            found = f"{n_bytes:,} bytes of ids in {len(column):,} rows"
+            raise source.read_error(found, "short ids", f"row {first}")
     if column.null_count:
         row = first + column.is_null().index(True).as_py()
         raise source.read_error("a null", "an id", f"row {row}")
