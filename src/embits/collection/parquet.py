@@ -46,7 +46,7 @@ def _rows(
 ) -> Rows:
     files, path = locate(folder)
     name = f"{path}/{entry.file}"
-    codes = code_matrix(name, read_one(files, name, code, coder.n_bytes_), coder)
+    codes = code_matrix(name, read_one(files, name, code), coder)
     if len(codes) != entry.rows:
         raise FormatError(f"{name}: {len(codes)} rows, expected {entry.rows}")
     lengths = read_lengths(files, name)
@@ -146,8 +146,8 @@ def coder_at(folder: str | os.PathLike[str], name: str = CODER) -> Coder:
             raise FormatError(f"{folder}: {CODER}: {reason}") from None
 
 
-def read_one(files: Any, path: str, name: str, width: int = 1) -> Any:
-    """One column of a Parquet file, of values of `width` bytes, as a pyarrow ChunkedArray."""
+def read_one(files: Any, path: str, name: str) -> Any:
+    """One column of a Parquet file, as a pyarrow ChunkedArray."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -157,11 +157,9 @@ def read_one(files: Any, path: str, name: str, width: int = 1) -> Any:
             columns = ", ".join(table.schema_arrow.names)
             raise ReadError(f"{path}: found columns {columns}, expected one named {name!r}")
         parts = [table.metadata.row_group(i).total_byte_size for i in range(table.num_row_groups)]
-        packed, size = (
-            files.get_file_info(path).size,
-            max(width * table.metadata.num_rows, sum(parts)),
-        )
-        if size > largest_inside(packed or 0):
+        kind, packed = table.schema_arrow.field(name).type, files.get_file_info(path).size or 0
+        width = kind.byte_width if pa.types.is_fixed_size_binary(kind) else 1
+        if (size := max(width * table.metadata.num_rows, sum(parts))) > largest_inside(packed):
             raise FormatError(f"{path}: damaged: {packed:,} bytes that unpack to {size:,}")
         return table.read([name]).column(name)
     except FileNotFoundError:

@@ -3,6 +3,7 @@ import { FormatError, hex, parseJSON, sha256 } from "./format.js";
 
 export const MANIFEST = "_embits.json";
 const CODER = "_coder.safetensors";
+const MAX_BYTES = 2 ** 24;
 const MAX_ROWS = 2 ** 48;
 const NUMBERS = ["bits", "dims", "generation", "next_piece", "next_number"];
 
@@ -25,6 +26,7 @@ export function parseManifest(bytes) {
 
 function parsed(bytes) {
   try {
+    if (bytes.length > MAX_BYTES) fail("is too long");
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     const body = parseJSON(text, (literal) => (/^\d+$/.test(literal) ? Number(literal) : NaN));
     if (body instanceof Map) return body;

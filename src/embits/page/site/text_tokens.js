@@ -16,7 +16,7 @@ export async function tokensOf({ facts, tensors, length, words, settings }) {
   const packed = tensors.get("text.tokenizer");
   if (!packed && !words.bytes) throw new FormatError("damaged: the text encoder has neither a tokenizer nor words");
   if (!packed) return wordTokens(words, subwordsOf(tensors, facts.dims), count);
-  const tokenizer = await readTokenizer(packed.bytes);
+  const tokenizer = await readTokenizer(packed.bytes, count);
   if (tokenizer.size > count) {
     throw new FormatError(
       `the tokenizer does not fit its table: it has the token ${tokenizer.size - 1}, and the table has ${count} tokens`,
