@@ -12,9 +12,7 @@ import numpy as np
 
 from embits.arrays import blocks
 
-MAX_DEPTH = 64
-"""Lists and objects in each other: formats need four, and the parser and its callers recurse."""
-
+MAX_DEPTH = 64  # of lists and objects in each other: formats need four
 _QUOTE, _OBJECT = b'"{'
 _STEPS = np.zeros(256, np.int64)  # how far a byte leads into lists and objects
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1

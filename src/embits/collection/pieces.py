@@ -355,7 +355,7 @@ def open_columns(
         )
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError, StopIteration) as error:
         raise FormatError(f"{path}: damaged: {first_line(error)}") from None
     if len(table) != n or not good or len(set(names)) < len(names) or not set(names) <= set(kinds):
         found = ", ".join(f"{field.name} {field.type}" for field in table.schema)
@@ -364,23 +364,17 @@ def open_columns(
 
 
 def _batches(source: Any, n: int) -> tuple[list[Any], Any]:
-    """The record batches of an Arrow file of n rows, and its schema.
-
-    It is read as the stream that it holds: each message says whether it is compressed, and is
-    refused before memory is allocated for it.
-    """
+    """The record batches of an Arrow file of n rows, none of which is compressed; its schema."""
     pa = arrow()
-    if source.read(8) != b"ARROW1\0\0":
-        raise ValueError("not an Arrow file")
+    source.seek(8)  # the file is a stream between two marks
     messages = pa.ipc.MessageReader.open_stream(source)
     schema, batches = pa.ipc.read_schema(messages.read_next_message()), list[Any]()
     for message in messages:
         if message.type != "record batch" or _is_compressed(memoryview(message.metadata)):
             raise ValueError("compressed, or of another kind than embits writes")
-        batch = pa.ipc.read_record_batch(message, schema)
-        if not len(batch) or len(batches) > 1000 + n // 100:
+        batches.append(pa.ipc.read_record_batch(message, schema))
+        if not len(batches[-1]) or len(batches) > 1000 + n // 100:
             raise ValueError("more record batches than embits writes")
-        batches.append(batch)
     return batches, schema
 
 
@@ -390,14 +384,12 @@ def _is_compressed(message: memoryview) -> bool:
     def number(at: int, size: int = 4) -> int:
         return int.from_bytes(message[at : at + size], "little", signed=size == 4)
 
-    def field(table: int, place: int) -> int:
-        offsets = table - number(table)
-        is_listed = 4 + 2 * place < number(offsets, 2)
-        offset = number(offsets + 4 + 2 * place, 2) if is_listed else 0
-        return table + offset if offset else 0
+    def offset(table: int, field: int) -> int:
+        offsets, at = table - number(table), 4 + 2 * field
+        return number(offsets + at, 2) if at < number(offsets, 2) else 0
 
-    batch = field(number(0), 2)
-    return field(batch + number(batch), 3) != 0
+    batch = number(0) + offset(number(0), 2)
+    return offset(batch + number(batch), 3) != 0
 
 
 # -- pieces as one ---------------------------------------------------------------------------------

@@ -163,8 +163,7 @@ def _check_utf8(content: bytes) -> None:
 
 
 def _words_in_json(source: Source, text: bytes, n_rows: int | None) -> list[str]:
-    n_values = 100_000 + 16 * (1 << 20 if n_rows is None else n_rows)  # perhaps of a tokenizer
-    limits = Limits(sys.maxsize, n_values, 10_000)
+    limits = Limits(sys.maxsize, 100_000 + 16 * (n_rows or 1 << 20), 10_000)  # of a tokenizer
     try:
         data: Any = parse_json(text, limits)
     except ValueError as error:

@@ -147,14 +147,13 @@ def _read_tensors(path: Path) -> dict[str, NDArray[Any]]:
         if not 0 < length <= min(len(data) - 8, SETTINGS.n_bytes):
             raise ValueError
         header = parse_json(data[8 : 8 + length].tobytes())
-        header.pop("__metadata__", None)
-        end = 8 + length
-        for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-            start, stop = (8 + length + int(each) for each in entry["data_offsets"])
-            if not end <= start <= stop <= len(data):  # two over the same bytes, or past the end
-                raise ValueError
-            end = stop
-            if entry["dtype"] in _DTYPES:
+        left = len(data) - 8 - length
+        for name, entry in header.items():
+            if name != "__metadata__" and entry["dtype"] in _DTYPES:
+                start, stop = (8 + length + int(each) for each in entry["data_offsets"])
+                left -= stop - start  # two over the same bytes would be copied twice
+                if left < 0 or not 8 + length <= start <= stop <= len(data):
+                    raise ValueError
                 dtype = np.dtype(_DTYPES[entry["dtype"]])
                 flat = np.frombuffer(data[start:stop].tobytes(), dtype)
                 tensors[name] = flat.reshape(entry["shape"])

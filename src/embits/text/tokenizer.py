@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 import zlib
 from contextlib import suppress
 from itertools import groupby
@@ -40,7 +41,9 @@ def tokenizer_limits(n: int) -> Limits:
 def pack_tokenizer(json_text: str) -> bytes:
     """The bytes in a file of the text of a `tokenizer.json`; InputError if it is not one."""
     try:
-        settings = parse_json(json_text, tokenizer_limits(_MOST_TOKENS))
+        settings = parse_json(
+            json_text, tokenizer_limits(_MOST_TOKENS)._replace(n_bytes=sys.maxsize)
+        )
         model = settings["model"]
         if not isinstance(model["type"], str) or not isinstance(model["vocab"], dict | list):
             raise TypeError
@@ -49,6 +52,8 @@ def pack_tokenizer(json_text: str) -> bytes:
             model["merges"] = pairs
         _check_work(settings)
         as_it_is = _compressed({"tokenizer": settings})
+    except FormatError:
+        raise
     except _DAMAGE:
         given = shortened(json_text)
         raise InputError(f"the tokenizer is {given}, expected a tokenizer.json") from None
@@ -89,6 +94,8 @@ def unpack_tokenizer(packed: bytes, n: int = _MOST_TOKENS, *, without: tuple[str
         _check_work(settings)
         settings |= dict.fromkeys(without)
         return json.dumps(settings, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except FormatError:
+        raise
     except _DAMAGE:
         raise FormatError("damaged: the tokenizer is not one that embits wrote") from None
 
@@ -103,14 +110,11 @@ def _check_work(settings: dict[str, Any]) -> None:
     while parts:
         part = parts.pop()
         parts += part.get("normalizers") or ()
-        before = len((part.get("pattern") or {}).get("String") or "")
-        after = len(part.get("content") or "")
-        growth *= max(1, -(-after // before) if before else after + 1)
-        growth *= max(1, len(part.get("prepend") or ""))
-        if growth > _MAX_GROWTH:
-            break
+        before, after = (part.get("pattern") or {}).get("String") or "", part.get("content") or ""
+        growth *= max(1, -(-len(after) // len(before)) if before else len(after) + 1)
+        growth = min(growth * max(1, len(part.get("prepend") or "")), _MAX_GROWTH + 1)
     if growth > _MAX_GROWTH or n_added > _MAX_ADDED or n_letters > (1 << 17) + 16 * len(vocab):
-        raise FormatError("the tokenizer is refused: it would take much time or memory")
+        raise FormatError("damaged: the tokenizer would take much time or memory")
 
 
 def _compressed(about: dict[str, Any]) -> bytes:

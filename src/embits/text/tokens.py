@@ -41,12 +41,13 @@ def _batch(lists: Sequence[Sequence[int]], unseen: Sequence[tuple[int, str]] = (
 
 @contextmanager
 def _damage_refused() -> Iterator[None]:
-    """Errors of the package `tokenizers`, as ours."""
     try:
         yield
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 - plain Exceptions, and panics, which are none
+    except (
+        BaseException
+    ) as error:  # the package `tokenizers` raises panics, which are no Exceptions
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise FormatError(f"the tokenizer is damaged: {first_line(error)}") from None
 
 

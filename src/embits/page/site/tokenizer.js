@@ -45,7 +45,7 @@ function checkWork({ tokenizer, tokens, separator, scores }, maxTokens) {
   const added = (tokenizer.added_tokens ?? []).map(({ content }) => content);
   const isLong = letters(added) > MAX_ADDED || letters(scored) > 2 ** 17 + 16 * scored.length;
   if (isLong || growthOf(tokenizer.normalizer) > MAX_GROWTH) {
-    throw new FormatError("the tokenizer is refused: it would take much time or memory");
+    damaged("the tokenizer would take much time or memory");
   }
 }
 
