@@ -65,16 +65,14 @@ def _check(raw: bytes, limits: Limits) -> None:
     for part in blocks(len(plain), 1 << 20):
         marks = np.frombuffer(plain[part], np.uint8)
         marks = marks[_IS_MARK[marks]]
-        is_quote = marks == _QUOTE
-        quotes_before = n_quotes + np.cumsum(is_quote)
-        marks = marks[~is_quote & (quotes_before % 2 == 0)]  # those outside strings
-        steps = _STEPS[marks]
-        depths = depth + np.cumsum(steps)
-        n_values += int(np.count_nonzero(steps >= 0))  # each follows a comma or an opening
+        quotes = n_quotes + np.cumsum(marks == _QUOTE)
+        marks = marks[(marks != _QUOTE) & (quotes % 2 == 0)]  # those outside strings
+        depths = depth + np.cumsum(_STEPS[marks])
+        n_values += int(np.count_nonzero(_STEPS[marks] >= 0))  # each follows a comma or an opening
         n_objects += int(np.count_nonzero(marks == _OBJECT))
         if depths.max(initial=0) > MAX_DEPTH:
             raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
         if n_values > limits.values or n_objects > limits.objects:
             raise ValueError(f"more than {limits.values:,} values or {limits.objects:,} objects")
-        n_quotes += int(np.count_nonzero(is_quote))
-        depth += int(steps.sum())
+        n_quotes = int(quotes[-1]) if len(quotes) else n_quotes
+        depth = int(depths[-1]) if len(depths) else depth

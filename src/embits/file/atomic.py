@@ -19,9 +19,8 @@ except ImportError:  # Windows: stale files stay, as nothing tells whether their
 def atomic_write(path: Path, *, like: Path | None = None) -> Iterator[BinaryIO]:
     """A file to write, which replaces `path` once it is complete and on the disk.
 
-    Nobody else may open it before: it gets the permissions of the old file at the end. Of a
-    symbolic link, what it points to is replaced. With `like`, the link itself is replaced, and the
-    file gets the permissions of that one.
+    Until then only its owner may open it. Of a symbolic link, what it points to is replaced. With
+    `like`, the link itself is replaced, and the file gets the permissions of that one.
     """
     path = path.absolute() if like else path.resolve()
     _remove_stale(path)
