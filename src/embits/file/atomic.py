@@ -27,7 +27,7 @@ def atomic_write(path: Path, *, like: Path | None = None) -> Iterator[BinaryIO]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
         mode = _final_mode(like or path, temporary)
-        with open(temporary, "xb", opener=_open_private) as file:
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             if fcntl is not None:
                 with contextlib.suppress(OSError):  # some file systems have no locks
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -56,10 +56,6 @@ def _final_mode(old: Path, temporary: Path) -> int:
             return os.fstat(empty.fileno()).st_mode & 0o777
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def _open_private(name: str, flags: int) -> int:
-    return os.open(name, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
 def sync_folder(folder: Path) -> None:

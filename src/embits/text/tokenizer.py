@@ -104,7 +104,7 @@ def _check_work(settings: dict[str, Any]) -> None:
     """Refuse what the package `tokenizers` would expand."""
     vocab, growth = settings["model"]["vocab"], 1
     n_added = sum(len(each["content"]) for each in settings.get("added_tokens") or ())
-    # Unigram: 340 bytes of memory for each character that no other token starts with.
+    # Unigram takes 340 bytes of memory for each character.
     n_letters = sum(len(token) for token, _ in vocab) if isinstance(vocab, list) else 0
     parts = [settings.get("normalizer") or {}]
     while parts:
