@@ -116,7 +116,7 @@ def open_parts(path: Path, *, verify: bool = False, mapped: bool = True) -> Part
             hint = "import the module that registers it (embits.register_coder), then load the file"
             found = f"its coder has the method {shortened(method)}, which is not registered here"
             raise FormatError(f"{found}: {hint}")
-        state = with_prefix("coder.", contents.tensors)
+        state = with_prefix(store.CODER, contents.tensors)
         is_left_out = "coder" in contents.left_out and not state
         known = contents.dims, contents.n_bits
         try:
@@ -126,6 +126,8 @@ def open_parts(path: Path, *, verify: bool = False, mapped: bool = True) -> Part
                 coder = kind.left_out(contents.params, *known)
             else:
                 coder = kind.from_state(contents.params, state, *known)
+                if verify:
+                    coder.check_learned()
             return rows, coder, Subwords.from_tensors(subwords, known[0]) if subwords else None
         except (InputError, TypeError) as error:
             none = "it has no coder: it is a piece of a collection; open the folder"

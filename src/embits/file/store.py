@@ -1,6 +1,7 @@
 """The file: write, open, verify. Only this module knows the layout (docs/file-format.md).
 
-Opening maps the file and checks the header against the size; it reads no tensor.
+Opening maps the file, checks the header against the size, and reads the coder's tensors to check
+them against their checksums; it reads no other tensor.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ NO_CHECKSUM = "0" * 64
 DTYPES = {
     "I8": "<i1", "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
 }  # fmt: skip
+CODER = "coder."  # the start of the names of what the coder has learned
 CELLS = "cells."  # the start of the names of the tensors of cells
 COLUMN = "column."  # the start of the name of a column's tensor
 TEXT = "text."  # and of a tensor of a text encoder
@@ -283,7 +285,7 @@ def _header(contents: Contents, tensors: Mapping[str, Tensor], checksums: String
 
 
 def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Contents:
-    """Map a file, or read it, and check its header; with `verify`, read and check every byte."""
+    """Map a file, or read it, and check its header and coder; with `verify`, check every byte."""
 
     def fail(problem: str) -> NoReturn:
         raise FormatError(f"{path}: {problem}")
@@ -315,8 +317,10 @@ def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Conte
             fail("cut short while it was opened")
     tensors = {name: _view(data, 8 + length, entry) for name, entry in entries.items()}
     contents = _contents(tensors, metadata, fail)
-    if verify:
-        _verify(tensors, contents, metadata, fail)
+    own = tensors if verify else {k: v for k, v in tensors.items() if k.startswith(CODER)}
+    _check_sums(own, metadata, fail)
+    if verify and has_padding_bits(contents.codes, contents.n_bits):
+        fail(f"damaged: codes of {contents.n_bits} bits have a padding bit set")
     return contents
 
 
@@ -339,9 +343,9 @@ def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
         text = parse_json(metadata["text"]) if "text" in metadata else None
     except (KeyError, ValueError, RecursionError):
         fail("damaged: bits, dims, method, params, writer, codes or lengths_base are missing")
-    if text is not None and not isinstance(text, dict):
+    if "text" in metadata and not isinstance(text, dict):
         fail(f"damaged: the settings of its text encoder are {shortened(text)}")
-    if n_bits < 1 or dims < 1 or not isinstance(params, dict):
+    if not (0 < n_bits <= MAX_SIZE and 0 < dims <= MAX_SIZE and isinstance(params, dict)):
         found = f"{shortened(n_bits)} bits from {shortened(dims)} dimensions"
         fail(f"damaged: {found}, parameters {shortened(params)}")
     if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != packed_width(n_bits):
@@ -359,7 +363,8 @@ def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
     )
 
 
-def _verify(tensors: Arrays, contents: Contents, metadata: Strings, fail: Any) -> None:
+def _check_sums(tensors: Arrays, metadata: Strings, fail: Any) -> None:
+    """Read tensors: they must match their checksums and hold neither NaN nor infinity."""
     try:
         checksums = parse_json(metadata["sha256"])
         expected = {name: checksums[name] for name in tensors}
@@ -372,8 +377,6 @@ def _verify(tensors: Arrays, contents: Contents, metadata: Strings, fail: Any) -
         parts = blocks(len(flat), 1 << 20) if array.dtype.kind == "f" else ()
         if not all(np.isfinite(flat[part]).all() for part in parts):
             fail(f"damaged: tensor {name!r} contains NaN or infinity")
-    if has_padding_bits(contents.codes, contents.n_bits):
-        fail(f"damaged: codes of {contents.n_bits} bits have a padding bit set")
 
 
 def _raw(array: NDArray[Any]) -> memoryview:

@@ -442,6 +442,10 @@ class TextEncoder(Estimator):
             raise FormatError(f"{path}: not a text encoder: {hint}")
         try:
             self._from_contents(contents)
+            if verify:
+                self._tokens.check()
+                if self.coder_ is not None:
+                    self.coder_.check_learned()
         except (InputError, KeyError, TypeError, ValueError) as error:
             reason = str(error) if isinstance(error, EmbitsError) else "its settings do not fit"
             raise FormatError(f"{path}: damaged: {reason:.300}") from None
@@ -453,12 +457,14 @@ class TextEncoder(Estimator):
         self.table_ = Table.from_tensors(contents.codes, contents.n_bits, dims, text, settings)
         self._rows = None
         if "rows" in text:
-            self._rows = array_of("rows", text, np.uint32, (len(text["rows"]),))
+            self._rows = array_of("rows", text, np.uint32, (text["rows"].size,))
+            if self._rows.max(initial=0) >= max(n, 1):
+                raise InputError(f"a token has no row among {n:,}")
         unknown, self._texts = settings.get("unknown"), settings.get("texts", 0)
         for name, value in (("unknown", 0 if unknown is None else unknown), ("texts", self._texts)):
             whole(name, value, most=store.MAX_SIZE)
         if "tokenizer" in text:
-            packed = array_of("tokenizer", text, np.uint8, (len(text["tokenizer"]),))
+            packed = array_of("tokenizer", text, np.uint8, (text["tokenizer"].size,))
             self._tokens = TokenizerTokens(packed.tobytes(), self._n_tokens, unknown)
         else:
             words = open_words(contents.tensors, n)

@@ -15,6 +15,7 @@ from embits._lazy import LazyProperty
 from embits.errors import FormatError, InputError, MissingExtraError, first_line
 from embits.ids.keys import Keys
 from embits.ids.subwords import Subwords
+from embits.ids.vocabulary import Vocabulary
 from embits.text.tokenizer import unpack_tokenizer
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-_.][^\W_]+)*|[^\w\s]", re.UNICODE)
@@ -91,6 +92,11 @@ class WordTokens:
     def __init__(self, words: Keys, subwords: Subwords | None = None) -> None:
         self.words, self.subwords = words, subwords
         self._rows: dict[str, int] = {}
+
+    def check(self) -> None:
+        """Raise an error unless the words are those of an undamaged file."""
+        if isinstance(self.words, Vocabulary):
+            self.words.verify()
 
     @LazyProperty
     def _longest(self) -> int:
