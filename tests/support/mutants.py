@@ -81,28 +81,32 @@ def files_of(recipe: Recipe) -> Files:
     """The files of a changed golden collection."""
     files = dict(_collection(recipe["source"]))
     body = json.loads(files[MANIFEST])
-    for kind, *rest in recipe["steps"]:
-        match kind, rest:
-            case "in", [name, step]:
-                with contextlib.suppress(ValueError, KeyError):  # it is no file any more
-                    files[name] = _changed(files[name], [step])
-            case "copy", [name, other]:
-                files[name] = files[other]
-            case "coder", [name, other]:
-                files[name] = damage.golden(other)
-            case "lose", [name]:
-                files.pop(name, None)
-            case "manifest", [path, value]:
-                _set(body, path, value)
-            case "without", [path]:
-                _set(body, path)
-            case "unsealed", [name, at, bit]:
-                files[name] = _flipped(files[name], at, bit)
+    for step in recipe["steps"]:
+        with contextlib.suppress(ValueError, KeyError):  # it is no file any more, or not there
+            _change(files, body, step)
     for piece in body["pieces"] if isinstance(body.get("pieces"), list) else []:
         _reseal(piece, files)
     if not any(step[:2] == ["unsealed", MANIFEST] for step in recipe["steps"]):
         files[MANIFEST] = signed(body)
     return files
+
+
+def _change(files: Files, body: Any, step: Step) -> None:
+    match step:
+        case ["in", name, inner]:
+            files[name] = _changed(files[name], [inner])
+        case ["copy", name, other]:
+            files[name] = files[other]
+        case ["coder", name, other]:
+            files[name] = damage.golden(other)
+        case ["lose", name]:
+            del files[name]
+        case ["manifest", path, value]:
+            _set(body, path, value)
+        case ["without", path]:
+            _set(body, path)
+        case ["unsealed", name, at, bit]:
+            files[name] = _flipped(files[name], at, bit)
 
 
 @cache
@@ -192,8 +196,10 @@ def _convert(tensors: Tensors, about: Any, name: str, dtype: str) -> None:
     """The same numbers in another type."""
     if name in tensors:
         own, shape, content = tensors[name]
+        size = np.dtype(DTYPES[own]).itemsize
+        whole = content[: len(content) // size * size]
         with np.errstate(all="ignore"):
-            numbers = np.frombuffer(content, DTYPES[own]).astype(DTYPES[dtype])
+            numbers = np.frombuffer(whole, DTYPES[own]).astype(DTYPES[dtype])
         tensors[name] = dtype, shape, numbers.tobytes()
 
 
@@ -215,7 +221,8 @@ def _fill(
 def _number(tensors: Tensors, about: Any, name: str, at: int, value: float) -> None:
     if name in tensors:
         dtype, shape, content = tensors[name]
-        numbers = np.frombuffer(content, DTYPES[dtype]).copy()
+        size = np.dtype(DTYPES[dtype]).itemsize
+        numbers = np.frombuffer(content[: len(content) // size * size], DTYPES[dtype]).copy()
         if len(numbers):
             with np.errstate(all="ignore"):
                 numbers[at % len(numbers)] = np.array(value).astype(numbers.dtype)

@@ -343,7 +343,8 @@ def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
         text = parse_json(metadata["text"]) if "text" in metadata else None
     except (KeyError, ValueError, RecursionError):
         fail("damaged: bits, dims, method, params, writer, codes or lengths_base are missing")
-    if "text" in metadata and not isinstance(text, dict):
+    version = int(metadata["format_version"])
+    if "text" in metadata and not (isinstance(text, dict) and version >= VERSION_WITH_MORE):
         fail(f"damaged: the settings of its text encoder are {shortened(text)}")
     if not (0 < n_bits <= MAX_SIZE and 0 < dims <= MAX_SIZE and isinstance(params, dict)):
         found = f"{shortened(n_bits)} bits from {shortened(dims)} dimensions"
@@ -357,7 +358,6 @@ def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
         fail(f"damaged: lengths are {lengths.dtype} of shape {lengths.shape}, from 2^{base}")
     rest = {name: array for name, array in tensors.items() if name not in ("codes", "padding")}
     left_out = tuple(filter(None, metadata.get("left_out", "").split(",")))
-    version = int(metadata["format_version"])
     return Contents(
         codes, n_bits, dims, method, params, rest, writer, version, left_out, base, text
     )

@@ -49,11 +49,11 @@ class TokenizerTokens:
 
     @LazyProperty
     def _tokenizer(self) -> Any:
+        text = unpack_tokenizer(self.packed)
         try:
             tokenizers = import_module("tokenizers")
         except ImportError:
             raise MissingExtraError("text encoders", "text") from None
-        text = unpack_tokenizer(self.packed)
         try:
             tokenizer = tokenizers.Tokenizer.from_str(text)
         except Exception as error:  # noqa: BLE001 - it raises plain Exceptions

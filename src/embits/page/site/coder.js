@@ -7,6 +7,7 @@ import { FormatError } from "./format.js";
 import { norm, numbers } from "./matrix.js";
 import { METHODS } from "./methods.js";
 
+const WIDE = ["search", "look"]; // arrays that are used in float64
 const { fround } = Math;
 
 /** The coder of an opened file; its arrays are read and checked when they are first used. */
@@ -41,7 +42,8 @@ function checked(tensor, name, shape, sizes, kind) {
   if (!fits || !isUsual) {
     throw new FormatError(`damaged: the coder's ${name} is not ${kind} of shape [${wanted}] up to 1e18`);
   }
-  return data;
+  const isWide = tensor.dtype === "F64" && !WIDE.includes(name);
+  return isWide ? Float32Array.from(data) : data;
 }
 
 /** Weights and offset of a float query; a vector of zeros scores 0 with every row. */

@@ -9,8 +9,10 @@ import { digest, FormatError, isBytes, plainBytes } from "./format.js";
 import { MANIFEST, parseManifest } from "./manifest.js";
 import { PieceWords } from "./pieces.js";
 import { countDifferences } from "./search.js";
+import { openTextEncoder } from "./text_encoder.js";
 import { RowNumbers } from "./vocabulary.js";
 
+const ENCODER = "_encoder.safetensors"; // of texts, if there is one
 const MAX_TRIES = 100;
 
 class MissingFile extends FormatError {}
@@ -35,10 +37,8 @@ async function opened(read, manifest, room, verify) {
   const coder = await naming(manifest.coder, () => readCoder(read, manifest, verify));
   const { width, facts } = coder;
   const length = manifest.pieces.reduce((sum, piece) => sum + piece.rows - (piece.removed?.rows ?? 0), 0);
-  const memory = await room?.(length * width);
-  const codes = memory?.bytes ?? new Uint8Array(length * width);
+  const { memory, codes, lengths } = await memoryOf(length, width, room);
   const [ids, removed] = [[], []];
-  const lengths = manifest.pieces.length ? new Float32Array(length) : null;
   let withLengths = 0;
   let size = 0;
   let at = 0;
@@ -56,11 +56,23 @@ async function opened(read, manifest, room, verify) {
   const kernel = memory?.countDifferences ?? countDifferences;
   const words = new PieceWords(ids, removed);
   if (verify) checkIds(words, manifest);
+  if (verify) await naming(ENCODER, () => checkEncoder(read));
   if (withLengths && withLengths < ids.length) {
     throw new FormatError("damaged: some pieces have lengths and others have none");
   }
   const contents = { facts, tensors: coder.tensors, codes, width, length, words };
   return { kernel, contents: { ...contents, lengths: withLengths ? lengths : null }, size };
+}
+
+/** Memory for the codes and the lengths of the rows that the manifest lists. */
+async function memoryOf(length, width, room) {
+  try {
+    const memory = await room?.(length * width);
+    return { memory, codes: memory?.bytes ?? new Uint8Array(length * width), lengths: new Float32Array(length) };
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new FormatError(`the manifest lists ${length} rows, which fit in no memory`);
+  }
 }
 
 /** Check that no id is there twice, and that numbers are those of rows that were added. */
@@ -76,6 +88,13 @@ function checkIds(words, { ids, nextNumber }) {
   }
 }
 
+async function checkEncoder(read) {
+  const bytes = await readBytes(read, ENCODER).catch((error) => {
+    if (!(error instanceof MissingFile)) throw error;
+  });
+  if (bytes) await (await openTextEncoder(bytes)).verify();
+}
+
 /** What `run` gives. The message of its FormatError names the file. */
 async function naming(file, run) {
   try {
@@ -88,6 +107,7 @@ async function naming(file, run) {
 
 async function readCoder(read, manifest, verify) {
   const coder = readContents(await readBytes(read, manifest.coder));
+  refuseEncoder(coder);
   checkCoder(coder);
   checkFacts(coder.facts, manifest, manifest.coder);
   if (verify) {
@@ -107,6 +127,7 @@ async function readPiece(read, entry, manifest, verify) {
   }
   const bytes = await readBytes(read, entry.file);
   const contents = readContents(bytes);
+  refuseEncoder(contents);
   if ((await digest(contents.header)) !== entry.header || contents.length !== entry.rows) {
     throw new FormatError(`${entry.file} is not the file that the manifest lists`);
   }
@@ -119,6 +140,10 @@ async function readPiece(read, entry, manifest, verify) {
   const { lengths, order, width } = contents;
   const codes = order ? inRowOrder(contents.codes, width, order) : contents.codes;
   return { ids: idsOf(contents, entry, manifest), codes, lengths, size: bytes.length };
+}
+
+function refuseEncoder({ settings }) {
+  if (settings) throw new FormatError("it is a text encoder: open it with openTextEncoder");
 }
 
 /** Check the bytes of the columns of a piece, which are not read otherwise. */

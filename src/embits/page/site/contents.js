@@ -1,6 +1,6 @@
 /** The parts of one embits file: its facts, codes and words, checked, and the check of every byte. */
 import { cellsOf, checkCell } from "./cells.js";
-import { checkLearned } from "./coder_rules.js";
+import { checkLearned, typedJSON } from "./coder_rules.js";
 import { NumberIds, UuidIds } from "./fixed_ids.js";
 import { digest, FormatError, parseJSON, readLayout } from "./format.js";
 import { lengthsOf } from "./lengths.js";
@@ -21,18 +21,19 @@ export function readContents(bytes) {
     throw new FormatError(`damaged: no codes of ${facts.nBits} bits`);
   }
   const length = codes.shape[0];
-  const words = vocabularyOf(tensors, length, metadata.format_version);
+  const settings = textSettings(metadata);
+  const hasNoWords = settings && tensors.has("text.tokenizer"); // whatever tensors there are
+  const words = hasNoWords ? new RowNumbers(length) : vocabularyOf(tensors, length, metadata.format_version);
   const lengths = lengthsOf(tensors, metadata, length);
-  const cells = cellsOf(tensors, length, facts.nBits);
-  if (Boolean(cells) !== (metadata.format_version === "4")) {
+  const cells = settings ? null : cellsOf(tensors, length, facts.nBits);
+  if (!settings && Boolean(cells) !== (metadata.format_version === "4")) {
     throw new FormatError(`damaged: cells in format version ${metadata.format_version}, or none in 4`);
   }
-  checkColumns(tensors, length, facts.dims);
+  if (!settings) checkColumns(tensors, length, facts.dims);
   const order = cells && tensors.get("cells.order");
   if (order && (order.dtype !== "U32" || order.shape.join() !== String(length) || order.data.some((row) => row >= length))) {
     throw new FormatError("damaged: the order of the rows");
   }
-  const settings = textSettings(metadata);
   return { facts, tensors, header, codes: codes.data, width, length, words, lengths, metadata, cells, order: order?.data ?? null, settings };
 }
 
@@ -48,14 +49,12 @@ function checkColumns(tensors, length, dims) {
   if (kept && kept.shape.join() !== `${length},${width}`) throw new FormatError(`damaged: floats are ${kept.dtype} [${kept.shape}]`);
 }
 
-/** The settings of a text encoder; null if the file is none. */
-function textSettings({ text }) {
+/** The settings of a text encoder, typed JSON; null if the file is none. */
+function textSettings({ text, format_version }) {
   if (text === undefined) return null;
-  const found = parsed(text);
-  if (!(found instanceof Map)) throw new FormatError("damaged: the settings of the text encoder are no JSON object");
-  const plain = (value) =>
-    value instanceof Map ? Object.fromEntries([...value].map(([name, each]) => [name, plain(each)])) : value;
-  return plain(found);
+  const found = parsed(text, typedJSON);
+  if (!(found instanceof Map) || ["1", "2"].includes(format_version)) throw new FormatError("damaged: the settings of the text encoder are no JSON object");
+  return found;
 }
 
 /** What the metadata of a file say of its codes. */
@@ -68,9 +67,9 @@ export function factsOf({ bits, dims, method, writer, params }) {
   return { nBits: Number(bits), dims: Number(dims), method, writer, params: Object.fromEntries(given) };
 }
 
-function parsed(text) {
+function parsed(text, parse = parseJSON) {
   try {
-    return parseJSON(text ?? "");
+    return parse(text ?? "");
   } catch {
     return null;
   }
@@ -101,7 +100,7 @@ function packedVocabularyOf(tensors, rows) {
 }
 
 /** Check every byte of a file, or throw FormatError. */
-export async function verifyContents({ tensors, metadata, codes, width, facts, words, cells, order }) {
+export async function verifyContents({ tensors, metadata, codes, width, facts, words, cells, order, settings }) {
   const checksums = parsed(metadata.sha256);
   for (const { name, dtype, data, bytes } of tensors.values()) {
     if ((await digest(bytes)) !== checksums?.get(name)) {
@@ -116,6 +115,7 @@ export async function verifyContents({ tensors, metadata, codes, width, facts, w
     if (codes[at] & spare) throw new FormatError("damaged: a code has a padding bit set");
   }
   words.verify();
+  if (settings) return;
   checkLearned(facts.method, tensors);
   const kept = tensors.get("floats");
   for (let row = 0; kept?.dtype === "U8" && row < kept.shape[0]; row++) {
