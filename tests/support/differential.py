@@ -23,6 +23,7 @@ TEXTS = ["the music of a river", "Boats, lakes; GUITARS", "xylophone"]
 WORDS = ["queen", "word7", "the", "7", "0", "absent"]
 SHOWN = 40  # ids of a file
 TINY = 1e-6
+ACCEPTED = "accepted"
 CLOSE = 1e-3  # of the largest number: float32 sums of large weights differ
 
 
@@ -104,27 +105,42 @@ def _are_close(a: np.ndarray, b: np.ndarray) -> bool:
     return bool(np.allclose(a[both], b[both], rtol=CLOSE, atol=CLOSE * max(largest, 1e-30)))
 
 
-def differences(recipes: Iterable[Recipe], folder: Path) -> Iterator[tuple[Recipe, str]]:
-    """Write what recipes make, read it in both languages, and yield those that differ."""
-    listed = list(recipes)
-    by_name = {
-        f"{'encoder' if mutants.is_encoder(r) else 'file'}-{i}": r for i, r in enumerate(listed)
-    }
+def compared(recipes: Iterable[Recipe], folder: Path) -> Iterator[tuple[Recipe, str | None]]:
+    """Write what recipes make and read it in both languages.
+
+    Yields each recipe with what differs, ACCEPTED if both accept it and agree, or None if both
+    refuse it.
+    """
+    names = {}
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for name, recipe in by_name.items():
+    for number, recipe in enumerate(recipes):
+        name = f"{'encoder' if mutants.is_encoder(recipe) else 'file'}-{number}"
+        names[name] = recipe
         mutants.write(recipe, folder / name)
     javascript = in_javascript(folder)
-    for name, recipe in by_name.items():
-        try:
-            python = in_python(folder / name, is_encoder=mutants.is_encoder(recipe))
-        except Exception as error:  # noqa: BLE001 - a finding, whatever it is
-            yield recipe, f"Python raises {type(error).__name__}: {error}"
-            continue
-        if "error" in javascript[name]:
-            yield recipe, f"JavaScript throws {javascript[name]['error']}"
-        elif problem := disagreement(python, javascript[name]):
-            yield recipe, problem
+    for name, recipe in names.items():
+        yield recipe, _problem(folder / name, mutants.is_encoder(recipe), javascript[name])
+
+
+def _problem(path: Path, is_encoder: bool, javascript: dict[str, Any]) -> str | None:
+    try:
+        python = in_python(path, is_encoder=is_encoder)
+    except Exception as error:  # noqa: BLE001 - a finding, whatever it is
+        return f"Python raises {type(error).__name__}: {error}"
+    if "error" in javascript:
+        return f"JavaScript throws {javascript['error']}"
+    found = disagreement(python, javascript)
+    return found or (None if "refused" in python else ACCEPTED)
+
+
+def differences(recipes: Iterable[Recipe], folder: Path) -> dict[str, str]:
+    """What differs, by the JSON of the recipe."""
+    return {
+        json.dumps(recipe): problem
+        for recipe, problem in compared(recipes, folder)
+        if problem not in (None, ACCEPTED)
+    }
 
 
 def drawn(seed: int, n: int) -> list[Recipe]:

@@ -38,12 +38,15 @@ NAMES = (
     "coder.more",
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
-    None, 0, 1, -1, 2, 3, 7, 13, 64, 100, 255, 256, 2**31, 2**48, 2**53, 2**63, 0.5, 3.0, 1e300, True,
-    False, "", "a", "0", "1", "2", "3", "4", "013", "13", "-1", "1.0", "1e2", "9" * 30, "٣", "\n", "uniform",
-    "sif", "idf", "coder", "subwords", "coder,subwords", "{}", "[]", "null", "lsh", "sign", [], {},
+    None, 0, 1, -1, 2, 3, 7, 13, 64, 100, 255, 256, 2**31, 2**48, 2**53, 2**63, 0.5, 3.0, 1e300,
+    True, False, "", "a", "0", "1", "2", "3", "4", "013", "13", "-1", "1.0", "1e2", "9" * 30, "٣",
+    "\n", "uniform", "sif", "idf", "coder", "subwords", "coder,subwords", "{}", "[]", "null", "lsh",
+    "sign", [], {},
 )  # fmt: skip
-NUMBERS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e6, 1e18, 2e18, 1e30, float("inf"), float("nan"), 2.0, 7.0,
-           255.0, 256.0, 65535.0, 2.0**31)  # fmt: skip
+NUMBERS = (
+    0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e6, 1e18, 2e18, 1e30, float("inf"), float("nan"), 2.0, 7.0,
+    255.0, 256.0, 65535.0, 2.0**31,
+)  # fmt: skip
 SIZES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 24, 25)
 
 Recipe = dict[str, Any]
@@ -299,8 +302,8 @@ def _step(header: dict[str, Any], rng: random.Random) -> Step:
         case 4 | 5:
             return ["shape", name, rng.choice((near, near, any_shape))]
         case 6:
-            return ["fill", other, rng.choice((entry["dtype"], dtype)), rng.choice((near, any_shape)),
-                    rng.choice((0, 0, 1, 8, 255, 1e19))]  # fmt: skip
+            kind, shape = rng.choice((entry["dtype"], dtype)), rng.choice((near, any_shape))
+            return ["fill", other, kind, shape, rng.choice((0, 0, 1, 8, 255, 1e19))]
         case 7 | 8 | 9:
             return ["number", name, rng.randrange(4096), rng.choice(NUMBERS)]
         case 10:

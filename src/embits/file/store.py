@@ -319,8 +319,8 @@ def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Conte
     contents = _contents(tensors, metadata, fail)
     own = tensors if verify else {k: v for k, v in tensors.items() if k.startswith(CODER)}
     _check_sums(own, metadata, fail)
-    if verify and has_padding_bits(contents.codes, contents.n_bits):
-        fail(f"damaged: codes of {contents.n_bits} bits have a padding bit set")
+    if verify:
+        _check_values(tensors, contents, fail)
     return contents
 
 
@@ -364,7 +364,7 @@ def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
 
 
 def _check_sums(tensors: Arrays, metadata: Strings, fail: Any) -> None:
-    """Read tensors: they must match their checksums and hold neither NaN nor infinity."""
+    """Read tensors and compare them with their checksums."""
     try:
         checksums = parse_json(metadata["sha256"])
         expected = {name: checksums[name] for name in tensors}
@@ -373,10 +373,17 @@ def _check_sums(tensors: Arrays, metadata: Strings, fail: Any) -> None:
     for name, array in tensors.items():
         if hashlib.sha256(_raw(array)).hexdigest() != expected[name]:
             fail(f"damaged: the bytes of tensor {name!r} do not match its checksum")
+
+
+def _check_values(tensors: Arrays, contents: Contents, fail: Any) -> None:
+    """Floats must be finite, and padding bits zero."""
+    for name, array in tensors.items():
         flat = array.ravel()  # it may be large
         parts = blocks(len(flat), 1 << 20) if array.dtype.kind == "f" else ()
         if not all(np.isfinite(flat[part]).all() for part in parts):
             fail(f"damaged: tensor {name!r} contains NaN or infinity")
+    if has_padding_bits(contents.codes, contents.n_bits):
+        fail(f"damaged: codes of {contents.n_bits} bits have a padding bit set")
 
 
 def _raw(array: NDArray[Any]) -> memoryview:
