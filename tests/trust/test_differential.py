@@ -48,8 +48,7 @@ def ask(recipe, path):
             opened = embits.TextEncoder.load(path, verify=True)
         else:
             opened = embits.load(path, verify=True)
-    except embits.FormatError as error:
-        assert "\n" not in str(error)
+    except embits.FormatError:
         return False
     if mutants.is_encoder(recipe):
         try:

@@ -144,7 +144,7 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
         raise FormatError(f"{folder}: damaged: the rows have ids, but a piece has none")
     # Writers of Parquet pieces do not know of each other: an id may repeat between them.
     unsure = [p for p in pieces if before is None and (verify or p.entry.column)]
-    if len(unsure) > 1 or (verify and manifest.ids == "numbers"):
+    if len(unsure) > 1 or (unsure and verify and manifest.ids == "numbers"):
         words, repeated = Vocabulary.with_repeats(joined_rows(unsure).ids)
         numbers, are_numbers = number_keys(words.text, words.ends)
         if manifest.ids == "numbers" and not (are_numbers & (numbers < manifest.next_number)).all():

@@ -55,8 +55,7 @@ class Subwords:
         if (
             buckets is None
             or lengths is None
-            or lengths.shape != (2,)
-            or lengths.dtype != np.uint32
+            or (lengths.dtype, lengths.shape) != (np.uint32, (2,))
         ):
             raise InputError("subwords need buckets and two lengths")
         if buckets.dtype != np.float16 or buckets.ndim != 2 or buckets.shape[1] != dims:

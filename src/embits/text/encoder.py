@@ -16,13 +16,7 @@ from embits.binary_vectors import BinaryVectors
 from embits.checks import check_n_bits, choice, number, whole
 from embits.coders import ITQ, Coder, Neural, coder_class, new_coder
 from embits.coders.base import Estimator
-from embits.errors import (
-    EmbitsError,
-    FormatError,
-    InputError,
-    MissingExtraError,
-    NotFittedError,
-)
+from embits.errors import EmbitsError, FormatError, InputError, MissingExtraError, NotFittedError
 from embits.file import store
 from embits.file.contents import open_parts
 from embits.file.overwrite import check_target
