@@ -547,7 +547,23 @@ def column_values(
         return values
     stored.check(name)
     try:
-        listed = stored.take(name, rows.ravel()).to_pylist()
+        listed = _to_python(stored.take(name, rows.ravel()))
     except UnicodeDecodeError:
         raise FormatError("damaged: a column holds text that is not valid UTF-8") from None
     return np.fromiter(listed, object, len(listed)).reshape(rows.shape)
+
+
+def _to_python(array: Any) -> list[Any]:
+    """Arrow values as Python objects; of a day or time beyond Python's years, NumPy's."""
+    try:
+        values: list[Any] = array.to_pylist()
+    except (ValueError, OverflowError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise
+        if len(array) == 1 and arrow().types.is_nested(array.type):
+            return [_to_python(array.flatten())]
+        if len(array) == 1:
+            value, is_day = array[0].value, arrow().types.is_date(array.type)
+            return [np.datetime64(value, "D") if is_day else np.datetime64(value, "us")]
+        return [value for i in range(len(array)) for value in _to_python(array.slice(i, 1))]
+    return values

@@ -262,10 +262,20 @@ class Coder(Estimator, Pretrained, ABC):
         if getattr(coder, "n_bits", None) not in (None, n_bits):
             raise InputError(f"the parameter n_bits does not fit codes of {n_bits} bits")
         arrays = _checked_arrays(cls, state, dims, n_bits)
+        cls.check_fit_together(arrays)
         coder._unread = {f"{name}_": array for name, array in arrays.items()}
         coder._halved = frozenset(n for n, array in state.items() if array.dtype == np.float16)
         coder.n_features_in_, coder.n_bits_ = dims, n_bits
         return coder
+
+    @classmethod
+    def check_fit_together(cls, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Refuse learned arrays of which "any" sizes do not fit each other; they may be mapped."""
+
+    def check_learned(self) -> None:
+        """Read every learned array: FormatError if one holds numbers that no fit gives."""
+        for name in self.state_shapes:
+            getattr(self, f"{name}_")
 
     @classmethod
     def left_out(cls, params: Mapping[str, Any], dims: int, n_bits: int) -> Self:

@@ -145,6 +145,10 @@ class PaperAutoencoder(LinearlyEncoded):
         vectors += self.mean_
         return vectors
 
+    def check_learned(self) -> None:
+        super().check_learned()
+        self._scale()
+
     def _scale(self) -> float:
         scale = float(self.scale_[0])
         if not scale >= 1:

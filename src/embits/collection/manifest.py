@@ -179,15 +179,16 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
 
     try:
         body = parse_json(content, _LIMITS)
-        form, version = body["format"], body["version"]
-    except (ValueError, KeyError, TypeError):
+        form, version, checksum = body["format"], body["version"], body.pop("sha256", None)
+        is_whole = form != FORMAT or checksum == _digest(body)
+    except (AttributeError, ValueError, KeyError, TypeError):
         fail("is damaged: restore it from a copy")
     if form not in (FORMAT, FORMAT_0_1):
         fail(f"is of the format {shortened(form)}, expected {FORMAT!r}")
-    if version not in (VERSION, VERSION_WITH_MORE):
+    if type(version) is not int or version not in (VERSION, VERSION_WITH_MORE):
         other, known = f"version {shortened(version)}", f"{VERSION} and {VERSION_WITH_MORE}"
         fail(f"is of {other}; this embits reads {known}: install a newer one")
-    if body.pop("sha256", None) != _digest(body) and form == FORMAT:
+    if not is_whole:
         fail("does not match its checksum: restore it from a copy")
     try:
         body = body if form == FORMAT else _of_0_1(body)
@@ -197,7 +198,8 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
         manifest = Manifest(**_checked(Manifest, body), **more)
         are_kinds = all(name and KIND.fullmatch(kind) for name, kind in columns.items())
         are_kinds = are_kinds and all(isinstance(each, str) for each in manifest.past)
-        if type(body.get("rows", 0)) is not int or not are_kinds:
+        are_lists = all(isinstance(body.get(name, []), list) for name in ("past", "pieces"))
+        if type(body.get("rows", 0)) is not int or not are_kinds or not are_lists:
             raise ValueError("rows")
     except (AttributeError, KeyError, TypeError, ValueError):
         fail("is damaged: it does not list the pieces")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ from embits.errors import FormatError, InputError, ReadError, first_line
 from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
 from embits.file.store import MAX_HEADER
-from embits.ids.keys import RowNumbers
+from embits.ids.keys import RowNumbers, number_keys
 from embits.ids.vocabulary import PieceWords, Vocabulary
 from embits.rows import FLOATS, Rows, joined, taken
 from embits.search.pieces import CodePieces, LiveRows
@@ -41,6 +42,7 @@ from embits.search.pieces import CodePieces, LiveRows
 MAX_TRIES = 100
 MAX_MAPPED = 128  # pieces: each mapping keeps a file open, of which a process may have but 256
 _RESTORE = "restore it from a copy"
+_UNREADABLE = errno.EISDIR, errno.EACCES, errno.ELOOP, errno.EIO
 _BATCH_ROWS, _BATCH_BYTES = 1 << 16, 1 << 26  # of a file's record batches
 
 
@@ -142,8 +144,11 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
         raise FormatError(f"{folder}: damaged: the rows have ids, but a piece has none")
     # Writers of Parquet pieces do not know of each other: an id may repeat between them.
     unsure = [p for p in pieces if before is None and (verify or p.entry.column)]
-    if len(unsure) > 1:
+    if len(unsure) > 1 or (unsure and verify and manifest.ids == "numbers"):
         words, repeated = Vocabulary.with_repeats(joined_rows(unsure).ids)
+        numbers, are_numbers = number_keys(words.text, words.ends)
+        if manifest.ids == "numbers" and not (are_numbers & (numbers < manifest.next_number)).all():
+            raise FormatError(f"{folder}: damaged: ids are not those of rows that were added")
         if repeated:
             column = f", column {unsure[0].entry.column!r}" if unsure[0].entry.column else ""
             raise FormatError(f"{folder}{column}: the id {words[repeated[0]]!r} appears twice")
@@ -250,7 +255,9 @@ def _check(folder: Path, manifest: Manifest, coder: Coder, pieces: Sequence[Open
     """Check every byte of the pieces and the coder, but not pieces that were deleted meanwhile."""
     for piece in pieces:
         with suppress(FileNotFoundError, MissingPieceError):
-            if piece.entry.header == header_digest(folder / piece.entry.file):
+            with _named(folder, piece.entry.file):
+                is_there = piece.entry.header == header_digest(folder / piece.entry.file)
+            if is_there:
                 verified(folder, coder, manifest.columns, [piece])
     open_coder(folder, manifest, verify=True)
 
@@ -266,6 +273,11 @@ def _named(folder: Path, name: str) -> Iterator[None]:
     except (FormatError, ReadError) as error:  # ReadError: a Parquet file lacks the column
         text = str(error)
         raise FormatError(text if _RESTORE in text else f"{text}: {_RESTORE}") from None
+    except OSError as error:
+        if error.errno not in _UNREADABLE:  # such as too many open files
+            raise
+        found = f"{folder}/{name} cannot be read ({error.strerror})"
+        raise FormatError(f"{found}: {_RESTORE}") from None
 
 
 # -- save ------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The file: write, open, verify. Only this module knows the layout (docs/file-format.md).
 
-Opening maps the file and checks the header against the size; it reads no tensor.
+Opening maps the file, checks the header against the size, and reads the coder's tensors to check
+them against their checksums; it reads no other tensor.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ NO_CHECKSUM = "0" * 64
 DTYPES = {
     "I8": "<i1", "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
 }  # fmt: skip
+CODER = "coder."  # the start of the names of what the coder has learned
 CELLS = "cells."  # the start of the names of the tensors of cells
 COLUMN = "column."  # the start of the name of a column's tensor
 TEXT = "text."  # and of a tensor of a text encoder
@@ -269,7 +271,7 @@ def _header(contents: Contents, tensors: Mapping[str, Tensor], checksums: String
 
 
 def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Contents:
-    """Map a file, or read it, and check its header; with `verify`, read and check every byte."""
+    """Map a file, or read it, and check its header and coder; with `verify`, check every byte."""
 
     def fail(problem: str) -> NoReturn:
         raise FormatError(f"{path}: {problem}")
@@ -301,8 +303,10 @@ def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Conte
             fail("cut short while it was opened")
     tensors = {name: _view(data, 8 + length, entry) for name, entry in entries.items()}
     contents = _contents(tensors, metadata, fail)
+    own = tensors if verify else {k: v for k, v in tensors.items() if k.startswith(CODER)}
+    _check_sums(own, metadata, fail)
     if verify:
-        _verify(tensors, contents, metadata, fail)
+        _check_values(tensors, contents, fail)
     return contents
 
 
@@ -325,9 +329,10 @@ def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
         text = parse_json(metadata["text"], _LIMITS, strict=True) if "text" in metadata else None
     except (KeyError, ValueError):
         fail("damaged: bits, dims, method, params, writer, codes or lengths_base are missing")
-    if text is not None and not isinstance(text, dict):
+    version = int(metadata["format_version"])
+    if "text" in metadata and not (isinstance(text, dict) and version >= VERSION_WITH_MORE):
         fail(f"damaged: the settings of its text encoder are {shortened(text)}")
-    if n_bits < 1 or dims < 1 or not isinstance(params, dict):
+    if not (0 < n_bits <= MAX_SIZE and 0 < dims <= MAX_SIZE and isinstance(params, dict)):
         found = f"{shortened(n_bits)} bits from {shortened(dims)} dimensions"
         fail(f"damaged: {found}, parameters {shortened(params)}")
     if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != packed_width(n_bits):
@@ -339,13 +344,13 @@ def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
         fail(f"damaged: lengths are {lengths.dtype} of shape {lengths.shape}, from 2^{base}")
     rest = {name: array for name, array in tensors.items() if name not in ("codes", "padding")}
     left_out = tuple(filter(None, metadata.get("left_out", "").split(",")))
-    version = int(metadata["format_version"])
     return Contents(
         codes, n_bits, dims, method, params, rest, writer, version, left_out, base, text
     )
 
 
-def _verify(tensors: Arrays, contents: Contents, metadata: Strings, fail: Any) -> None:
+def _check_sums(tensors: Arrays, metadata: Strings, fail: Any) -> None:
+    """Read tensors and compare them with their checksums."""
     try:
         checksums = parse_json(metadata["sha256"], _LIMITS, strict=True)
         expected = {name: checksums[name] for name in tensors}
@@ -354,6 +359,11 @@ def _verify(tensors: Arrays, contents: Contents, metadata: Strings, fail: Any) -
     for name, array in tensors.items():
         if hashlib.sha256(_raw(array)).hexdigest() != expected[name]:
             fail(f"damaged: the bytes of tensor {name!r} do not match its checksum")
+
+
+def _check_values(tensors: Arrays, contents: Contents, fail: Any) -> None:
+    """Floats must be finite, and padding bits zero."""
+    for name, array in tensors.items():
         flat = array.ravel()  # it may be large
         parts = blocks(len(flat), 1 << 20) if array.dtype.kind == "f" else ()
         if not all(np.isfinite(flat[part]).all() for part in parts):

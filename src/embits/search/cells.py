@@ -126,17 +126,17 @@ class Cells:
         if set(tensors) != set(names):
             raise FormatError("damaged: a tensor of the cells is missing, or there is one too many")
         centers, curve, starts, order, checks = (tensors[name] for name in names)
-        n_cells = len(centers)
+        n_cells, n_levels = (len(each) if each.ndim else 0 for each in (centers, curve))
         wanted = {
             "centers": (np.uint8, (n_cells, packed_half(n_bits))),
-            "curve": (np.float32, (len(curve), 4)), "starts": (np.uint32, (n_cells + 1,)),
+            "curve": (np.float32, (n_levels, 4)), "starts": (np.uint32, (n_cells + 1,)),
             "order": (np.uint32, (n,)), "sha256": (np.uint8, (n_cells, CHECK_BYTES)),
         }  # fmt: skip
         for name, (dtype, shape) in wanted.items():
             found = tensors[name]
             if found.dtype != dtype or found.shape != shape:
                 raise FormatError(f"damaged: cells.{name} is {found.dtype} of shape {found.shape}")
-        is_rising = len(curve) and (np.diff(curve[:, 0]) > 0).all()
+        is_rising = n_levels and (np.diff(curve[:, 0]) > 0).all()
         if not (np.isfinite(curve).all() and is_rising and n_bits <= _MAX_BITS):
             raise FormatError("damaged: the curve of the cells")
         ascends = (starts[1:] >= starts[:-1]).all()

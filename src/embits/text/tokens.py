@@ -16,6 +16,7 @@ from embits._lazy import LazyProperty
 from embits.errors import FormatError, InputError, MissingExtraError, first_line
 from embits.ids.keys import Keys
 from embits.ids.subwords import Subwords
+from embits.ids.vocabulary import Vocabulary
 from embits.text.tokenizer import unpack_tokenizer
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-_.][^\W_]+)*|[^\w\s]", re.UNICODE)
@@ -43,9 +44,7 @@ def _batch(lists: Sequence[Sequence[int]], unseen: Sequence[tuple[int, str]] = (
 def _damage_refused() -> Iterator[None]:
     try:
         yield
-    except (
-        BaseException
-    ) as error:  # the package `tokenizers` raises panics, which are no Exceptions
+    except BaseException as error:  # panics of the package `tokenizers` are no Exceptions
         if isinstance(error, KeyboardInterrupt):
             raise
         raise FormatError(f"the tokenizer is damaged: {first_line(error)}") from None
@@ -62,11 +61,11 @@ class TokenizerTokens:
 
     @LazyProperty
     def _tokenizer(self) -> Any:
+        text = unpack_tokenizer(self.packed, self.n, without=_UNUSED)
         try:
             tokenizers = import_module("tokenizers")
         except ImportError:
             raise MissingExtraError("text encoders", "text") from None
-        text = unpack_tokenizer(self.packed, self.n, without=_UNUSED)
         with _damage_refused():
             tokenizer = tokenizers.Tokenizer.from_str(text)
         most = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
@@ -99,6 +98,11 @@ class WordTokens:
     def __init__(self, words: Keys, subwords: Subwords | None = None) -> None:
         self.words, self.subwords = words, subwords
         self._rows: dict[str, int] = {}
+
+    def check(self) -> None:
+        """Raise an error unless the words are those of an undamaged file."""
+        if isinstance(self.words, Vocabulary):
+            self.words.verify()
 
     @LazyProperty
     def _longest(self) -> int:

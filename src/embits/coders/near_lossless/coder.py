@@ -26,7 +26,7 @@ from embits.coders.linear import LinearlyEncoded
 from embits.coders.near_lossless import bit_search, sampling, training, whitening
 from embits.coders.near_lossless.encoder import Encoder, norms_of, scaled_rows, unit_of
 from embits.coders.near_lossless.whitening import TARGETS, Shaping
-from embits.errors import FormatError, TrainingWarning, warn_caller
+from embits.errors import FormatError, InputError, TrainingWarning, warn_caller
 
 CHECK_BLOCKS, CHECK_ROWS = 16, 1024  # rows that the length of decoded vectors is fitted on
 ROWS_A_DIMENSION = 4  # a fit on fewer rows says so
@@ -177,10 +177,24 @@ class NearLossless(LinearlyEncoded):
             return super().encode_rows(X)
         return self._encoder().encode(self._scaled(X)[0])
 
+    @classmethod
+    def check_fit_together(cls, arrays: Mapping[str, NDArray[Any]]) -> None:
+        search, whitening = arrays["search"].shape, arrays["whitening"].shape
+        if search not in ((0,), (6,)) or whitening[0] not in (0, whitening[1] + 1):
+            found = f"search of shape {search} and whitening of shape {whitening}"
+            raise InputError(f"the coder has {found}, expected 6 numbers, and a row more than dims")
+
+    def check_learned(self) -> None:
+        super().check_learned()
+        self._check_search()
+
+    def _check_search(self) -> None:
+        if len(self.search_) and not 0 < self.search_[0] < 1e6 > self.search_[1] >= 0:
+            raise FormatError("damaged: the coder's search_ holds numbers that no fit gives")
+
     def _encoder(self) -> Encoder:
         if "_rounded" not in vars(self):
-            if self.search_.shape != (6,) or not 0 < self.search_[0] < 1e6 > self.search_[1] >= 0:
-                raise FormatError("damaged: the coder's search_ holds numbers that no fit gives")
+            self._check_search()
             direction = self.decoder_[:, :-1], self.offset_[:-1]
             self._rounded = Encoder.of(self.W_, self.t_, *direction, *self.search_[:2].tolist())
         return self._rounded

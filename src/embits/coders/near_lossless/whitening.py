@@ -122,8 +122,6 @@ def undo(unit: NDArray[np.float32], whitening: NDArray[np.float32]) -> NDArray[n
 
 
 def _parts(whitening: NDArray[np.float32]) -> tuple[Wide, Wide]:
-    if len(whitening) != whitening.shape[1] + 1:
-        raise FormatError("damaged: the coder's whitening_ is not a mean and a square matrix")
     return whitening[0].astype(np.float64), whitening[1:].astype(np.float64)
 
 

@@ -204,6 +204,16 @@ class Neural(NearLossless):
             """Hidden: a net that is trained on a few more rows would forget the others."""
             raise AttributeError("partial_fit")
 
+    @classmethod
+    def check_fit_together(cls, arrays: Mapping[str, NDArray[Any]]) -> None:
+        super().check_fit_together(arrays)
+        Net(*(arrays[f"net_{name}"] for name in NET))
+        Layer(*(arrays[f"layer_{name}"] for name in LAYER))
+
+    def check_learned(self) -> None:
+        super().check_learned()
+        self._looks()
+
     @property
     def net(self) -> Net:
         """The net that decodes bits."""

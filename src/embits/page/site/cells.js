@@ -29,7 +29,7 @@ export function cellsOf(tensors, n, nBits) {
     const fits = tensor?.dtype === dtype && tensor.shape.every((size, i) => size === (shape[i] ?? size));
     return fits && tensor.shape.length === shape.length ? tensor.data : fail(`cells.${name} does not fit`);
   };
-  if (names.length !== 5 || nBits > MAX_BITS) fail("a tensor of the cells is missing, or there is one too many");
+  if (names.length !== 5 || !names.includes("cells.order") || nBits > MAX_BITS) fail("a tensor of the cells is missing, or there is one too many");
   return new Cells({
     nBits,
     packed: part("centers", "U8", [count, Math.ceil(nBits / 2)]),

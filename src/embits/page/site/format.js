@@ -63,13 +63,14 @@ export function readPlaces(bytes, size) {
   const header = bytes.subarray(8, 8 + length);
   const { entries, metadata } = parseHeader(header);
   if ((8 + length) % ALIGNMENT) fail(`damaged: a header of ${length} bytes is not aligned`);
-  return { metadata, places: placesOf(entries, size, 8 + length, bytes.byteOffset), header };
+  return { metadata, places: placesOf(entries, size, 8 + length), header };
 }
 
 /** A tensor of its bytes, as a view of them. */
 export function tensorOf({ name, dtype, shape }, bytes) {
   const View = DTYPES[dtype];
-  const data = new View(bytes.buffer, bytes.byteOffset, bytes.length / View.BYTES_PER_ELEMENT);
+  const aligned = bytes.byteOffset % View.BYTES_PER_ELEMENT ? bytes.slice() : bytes;
+  const data = new View(aligned.buffer, aligned.byteOffset, bytes.length / View.BYTES_PER_ELEMENT);
   return { name, dtype, shape, data, bytes };
 }
 
@@ -105,7 +106,7 @@ function checkHeaderSum(header, checksum) {
 }
 
 /** Tensors must fill the data exactly and in order, each with the length of its shape. */
-function placesOf(entries, fileSize, dataStart, offset) {
+function placesOf(entries, fileSize, dataStart) {
   const places = new Map();
   let end = 0;
   for (const [name, entry] of entries) {
@@ -127,7 +128,6 @@ function placesOf(entries, fileSize, dataStart, offset) {
     end = stop;
     const place = { dtype, shape, start: dataStart + start, stop: dataStart + stop };
     if (place.stop > fileSize) fail("damaged or cut short: the file ends before its tensors do");
-    if ((offset + place.start) % View.BYTES_PER_ELEMENT) fail(`damaged: tensor '${name}' is not aligned`);
     places.set(name, place);
   }
   const found = fileSize - dataStart;

@@ -8,7 +8,8 @@
 import { checkChoice, checkCode, checkCount, checkOptions, checkQuery, checkShare, checkVector } from "./arguments.js";
 import { CellRows, FAR_K, cellsOf, checkCell, signsOf } from "./cells.js";
 import { coderOf, decodedQuery, floatQuery } from "./coder.js";
-import { checkCoder, factsOf } from "./contents.js";
+import { checkCoder } from "./coder_rules.js";
+import { factsOf } from "./contents.js";
 import { allowedRows } from "./filters.js";
 import { digest, FormatError, headerLength, parseJSON, readPlaces, tensorOf } from "./format.js";
 import { RemoteIds } from "./remote_ids.js";

@@ -61,12 +61,13 @@ async function inflated(bytes, most) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   const reader = stream.getReader();
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-  let [text, size] = ["", 0];
+  let [text, size, sums] = ["", 0, [1, 0]];
   try {
     for (let { value, done } = await reader.read(); !done; { value, done } = await reader.read()) {
       size += value.length;
       if (size > most) break;
       text += decoder.decode(value, { stream: true });
+      sums = adler32(sums, value);
     }
     text += decoder.decode();
   } catch {
@@ -76,7 +77,19 @@ async function inflated(bytes, most) {
     await reader.cancel();
     damaged();
   }
+  // Some engines ignore what follows the end of the compressed data.
+  const end = bytes.slice(-4);
+  if (end.length < 4 || new DataView(end.buffer).getUint32(0) !== ((sums[1] << 16) | sums[0]) >>> 0) damaged();
   return text;
+}
+
+/** The two sums of Adler-32 (RFC 1950), with more bytes added. */
+function adler32([a, b], bytes) {
+  for (const byte of bytes) {
+    a = (a + byte) % 65521;
+    b = (b + a) % 65521;
+  }
+  return [a, b];
 }
 
 function tokenizerOf(about) {
