@@ -64,7 +64,7 @@ def failing_disk(monkeypatch, fail, *, opening_folders=False):
         return call
 
     def opened(self, mode="r", *args, **kwargs):
-        if mode != "xb":
+        if mode not in ("xb", "r+b"):
             return real_open(self, mode, *args, **kwargs)
         return FailingFile(failing(real_open)(self, mode, *args, **kwargs), fail)
 
