@@ -1,7 +1,7 @@
 """Losses of power: what is on the disk if it happens at any moment of a recorded change.
 
 A file's bytes are on the disk once the file is synced, and what a folder lists once the folder is.
-What is appended to a file is torn until then: its end is missing, or zeros are in the place of a part.
+What is appended to a file is torn until then: its end is missing, or a part is zeros.
 Until then POSIX allows any part of it: each creation, renaming and deletion of a name may be lost
 alone. A file that is renamed before its bytes are synced could be empty, and is refused at once.
 """

@@ -68,41 +68,40 @@ _TEMPORARY = rf"\.({_OURS}|_embits\.json|{_CODERS})\.\d+-[0-9a-f]{{8}}\.tmp"
 # -- one writer ------------------------------------------------------------------------------------
 
 
-_held: dict[int, int | None] = {}  # files of locks, and the threads that have locked them
+_held: dict[int, int] = {}  # the files of locks that this process has open, and their threads
 
 
 @contextmanager
 def writer_lock(folder: Path, timeout: float = 0) -> Iterator[None]:
-    """Hold the lock of a collection."""
-    path, end = folder / LOCK, time.monotonic() + timeout
-    handle = _open_lock(path)
+    """Hold the lock of a collection: of its file, and of the folder, which nobody deletes."""
+    path, end, thread, handle = folder / LOCK, time.monotonic() + timeout, get_ident(), -1
+    directory = -1 if fcntl is None else os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    _held[directory] = thread
     try:
-        while not (is_locked := _taken(handle)) or not _is_file(handle, path):
-            if is_locked:  # another process has deleted the file since it was opened
-                os.close(handle)
-                del _held[handle]
-                handle = _open_lock(path)
-            elif time.monotonic() >= end:
-                os.lseek(handle, 0, os.SEEK_SET)  # where the holder wrote its number
-                holder = os.read(handle, 20).decode(errors="replace").strip() or "?"
+        while True:
+            _held[handle := open_own(path)] = thread
+            if _taken_folder(directory) and _taken(handle) and _is_file(handle, path):
+                break
+            os.lseek(handle, 0, os.SEEK_SET)  # where the holder wrote its number
+            holder = os.read(handle, 20).decode(errors="replace").strip() or "?"
+            handle = _closed(handle)
+            if time.monotonic() >= end:
                 what = f"process {holder}, which is writing to it: try again when it has finished"
                 raise LockedError(f"{folder} is locked by {what}")
-            else:
-                time.sleep(_WAIT_SECONDS)
-        _held[handle] = get_ident()
+            time.sleep(_WAIT_SECONDS)
         os.lseek(handle, 0, os.SEEK_SET)
         os.write(handle, f"{os.getpid():<20}".encode())
         yield
     finally:
-        if handle in _held:  # not in a child that was forked meanwhile
-            del _held[handle]
-            os.close(handle)  # which frees the lock
+        _closed(handle)
+        _closed(directory)
 
 
-def _open_lock(path: Path) -> int:
-    handle = open_own(path)
-    _held[handle] = None
-    return handle
+def _closed(handle: int) -> int:
+    """Close a file, which frees its lock, if it is open; not in a child that was forked since."""
+    if _held.pop(handle, None) is not None and handle >= 0:
+        os.close(handle)
+    return -1
 
 
 def _is_file(handle: int, path: Path) -> bool:
@@ -123,7 +122,7 @@ def check_locked(folder: Path) -> None:
 def _let_go() -> None:
     """A forked child does not write: without this, the lock would last as long as the child."""
     while _held:
-        os.close(_held.popitem()[0])
+        _closed(next(iter(_held)))
 
 
 if hasattr(os, "register_at_fork"):
@@ -163,6 +162,13 @@ def _taken(handle: int) -> bool:
     except (BlockingIOError, PermissionError):  # Windows raises the latter
         return False
     return True
+
+
+def _taken_folder(handle: int) -> bool:
+    try:
+        return handle < 0 or _taken(handle)
+    except OSError:  # of a file system that locks no folders
+        return True
 
 
 @contextmanager

@@ -66,13 +66,13 @@ def open_log(path: Path, manifest: Manifest, coder: Coder, before: Log | None) -
     old, start = (known.changes, len(known.content)) if known else ((), 0)
     try:
         lines = content[start:].split(b"\n")
-        new = [_change(path, len(old) + place, line) for place, line in enumerate(lines)]
-        changes = (*old, *new[: new.index(None)])
-        rest = b"\n".join(lines[new.index(None) :])
+        new = [_change(path, len(old) + place, line) for place, line in enumerate(lines[:-1])]
+        n = [*new, None].index(None)
+        changes, rest = (*old, *new[:n]), b"\n".join(lines[n:])
         # Of an incomplete line, the end is missing, or there are zeros in its place.
-        if any(new[new.index(None) :]) or (rest.endswith(b"\n") and b"\0" not in rest):
+        if any(new[n:]) or (rest.endswith(b"\n") and b"\0" not in rest):
             raise ValueError(f"line {len(changes) + 1} does not match its checksum")
-        if known and len(changes) == len(old):
+        if known and not n:
             return known
         rows, columns = _rows(changes, manifest, coder)
     except _BAD_LINE as error:
