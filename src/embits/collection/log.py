@@ -69,8 +69,11 @@ def open_log(path: Path, manifest: Manifest, coder: Coder, before: Log | None) -
         new = [_change(path, len(old) + place, line) for place, line in enumerate(lines[:-1])]
         n = [*new, None].index(None)
         changes, rest = (*old, *new[:n]), b"\n".join(lines[n:])
-        # Of an incomplete line, the end is missing, or there are zeros in its place.
-        if any(new[n:]) or (rest.endswith(b"\n") and b"\0" not in rest):
+        # Of an incomplete line, the end is missing, or the first bytes or a sector are zeros.
+        has_end = rest.endswith(b"\n") or (
+            rest[-1:] > b"\0" and _change(path, len(old) + n, rest[:-1])
+        )
+        if any(new[n:]) or (has_end and rest[0] and bytes(512) not in rest):
             raise ValueError(f"line {len(changes) + 1} does not match its checksum")
         if known and not n:
             return known
