@@ -1,5 +1,6 @@
 """Changes of a collection are whole or not at all, whatever interrupts them."""
 
+import contextlib
 import errno
 import random
 import subprocess
@@ -113,6 +114,14 @@ def test_a_disk_that_is_full_keeps_the_collection(tmp_path):
         with pytest.raises(OSError, match="No space left on device"):
             collection.add(clustered(60_000))
         assert len(collection) == len(embits.load(tmp_path / "c", verify=True)) == 20
+        (tmp_path / "c/_lock").unlink()
+        with contextlib.suppress(OSError), (tmp_path / "fill").open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        np.save(tmp_path.parent / "x.npy", clustered(60))
+        with pytest.raises(OSError, match=r"No space left on device: '/.*'"):
+            embits.encode_to_collection(collection, tmp_path.parent / "x.npy")
+        (tmp_path / "fill").unlink()
         collection.add(ROWS[:5])
         assert len(collection) == 25
     finally:

@@ -90,7 +90,8 @@ def writer_lock(folder: Path, timeout: float = 0) -> Iterator[None]:
                 raise LockedError(f"{folder} is locked by {what}")
             time.sleep(_WAIT_SECONDS)
         os.lseek(handle, 0, os.SEEK_SET)
-        os.write(handle, f"{os.getpid():<20}".encode())
+        with suppress(OSError):  # on a full disk, the holder has no number
+            os.write(handle, f"{os.getpid():<20}".encode())
         yield
     finally:
         _closed(handle)

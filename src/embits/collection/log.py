@@ -116,10 +116,12 @@ def append_line(path: Path, log: Log, line: bytes, check: Callable[[], None]) ->
             file.seek(end)
             file.write(line)
             os.fsync(file.fileno())
-        except BaseException:  # Ctrl-C too
+        except BaseException as error:  # Ctrl-C too
             with suppress(OSError):
                 file.truncate(end)
                 os.fsync(file.fileno())
+            if isinstance(error, OSError):
+                error.filename = str(path)
             raise
 
 
