@@ -5,6 +5,7 @@
  */
 import { checkCoder, readContents, verifyContents, vocabularyOf } from "./contents.js";
 import { digest, FormatError, isBytes, plainBytes } from "./format.js";
+import { readLog } from "./log.js";
 import { MANIFEST, parseManifest } from "./manifest.js";
 import { PieceWords } from "./pieces.js";
 import { countDifferences } from "./search.js";
@@ -33,17 +34,21 @@ export async function readCollection(read, { room, verify }) {
 async function opened(read, manifest, room, verify) {
   const coder = await naming(manifest.coder, () => readCoder(read, manifest, verify));
   const { width, facts } = coder;
-  const length = manifest.pieces.reduce((sum, piece) => sum + piece.rows - (piece.removed?.rows ?? 0), 0);
+  const { log, pieces } = manifest;
+  const logged = log && (await naming(log, async () => readLog(await readBytes(read, log), manifest, width)));
+  const count = logged ? logged.ids.length : 0;
+  const length = pieces.reduce((sum, piece) => sum + piece.rows - (piece.removed?.rows ?? 0), count);
   const memory = await room?.(length * width);
   const codes = memory?.bytes ?? new Uint8Array(length * width);
   const [ids, removed] = [[], []];
-  const lengths = manifest.pieces.length ? new Float32Array(length) : null;
+  const lengths = pieces.length + count ? new Float32Array(length) : null;
   let withLengths = 0;
   let size = 0;
   let at = 0;
-  for (const entry of manifest.pieces) {
-    const piece = await naming(entry.file, () => readPiece(read, entry, manifest, verify));
-    removed.push(await removedRows(read, entry));
+  for (const entry of [...pieces, ...(logged ? [{ file: log }] : [])]) {
+    const isLog = entry.file === log;
+    const piece = isLog ? logged : await naming(entry.file, () => readPiece(read, entry, manifest, verify));
+    removed.push(isLog ? [] : await removedRows(read, entry));
     ids.push(piece.ids);
     if (piece.lengths) {
       copyRows(piece.lengths, 1, removed.at(-1), lengths, at / width);

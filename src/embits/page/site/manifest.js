@@ -15,7 +15,9 @@ export function parseManifest(bytes) {
   const body = parsed(bytes);
   if (body.get("format") !== "embits collection") fail("is not the manifest of a collection");
   const version = body.get("version");
-  if (version !== 1 && version !== 2) fail(`is of version ${version}; this reader knows versions 1 and 2: use a newer embits`);
+  if (![1, 2, 3].includes(version)) {
+    fail(`is of version ${version}; this reader knows versions 1 to 3: use a newer embits`);
+  }
   const checksum = body.get("sha256");
   body.delete("sha256");
   if (hex(sha256(new TextEncoder().encode(canonical(body)))) !== checksum)
@@ -57,7 +59,10 @@ function facts(body) {
   const [nBits, dims, method] = ["bits", "dims", "method"].map((name) => body.get(name));
   const coder = body.get("coder_file") ?? CODER;
   if (!isName(coder)) fail("is damaged: it does not name the coder");
-  return { nBits, dims, method, ids, coder, generation: body.get("generation"), pieces: pieces.map(pieceOf) };
+  const log = body.get("log") ?? null;
+  if ((body.get("version") === 3) !== isName(log)) fail("is damaged: it does not name the log");
+  const [generation, nextNumber] = ["generation", "next_number"].map((name) => body.get(name));
+  return { nBits, dims, method, ids, coder, generation, log, nextNumber, pieces: pieces.map(pieceOf) };
 }
 
 function pieceOf(entry) {
