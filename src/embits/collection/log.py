@@ -59,8 +59,11 @@ def log_line(
     return b"\t".join([_digest(path, number, *parts), *parts]) + b"\n"
 
 
-def open_log(path: Path, manifest: Manifest, coder: Coder, before: Log | None) -> Log:
-    """Read a log; the lines that were read `before` are not parsed again."""
+def open_log(folder: Path, manifest: Manifest, coder: Coder, before: Log | None) -> Log | None:
+    """Read the log, if there is one; the lines that were read `before` are not parsed again."""
+    if not manifest.log:
+        return None
+    path = folder / manifest.log
     content = read_small(path, MAX_BYTES)
     known = before if before and content.startswith(before.content) else None
     old, start = (known.changes, len(known.content)) if known else ((), 0)
@@ -142,7 +145,8 @@ def _change(path: Path, number: int, line: bytes) -> Mapping[str, Any] | None:
     if digest != _digest(path, number, *parts):
         return None
     change, columns = map(json.loads, parts)
-    return {**change, "columns": columns}
+    matrices = {name: b64decode(change[name]) for name in ("codes", FLOATS) if name in change}
+    return {**change, **matrices, "columns": columns}
 
 
 def _digest(path: Path, number: int, *parts: bytes) -> bytes:
@@ -155,5 +159,5 @@ def _text(array: Any) -> str:
 
 
 def _matrix(changes: Any, name: str, width: int) -> Any:
-    content = b"".join(b64decode(change[name]) for change in changes)
+    content = b"".join([change[name] for change in changes])
     return np.frombuffer(content, np.uint8).reshape(-1, width)

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Literal, NoReturn
@@ -187,6 +188,7 @@ def no_manifest(folder: Any) -> FormatError:
     return FormatError(f"{folder} has no {MANIFEST}: {reason}")
 
 
+@lru_cache(maxsize=4)  # a change reads it several times
 def parse_manifest(folder: Any, content: bytes) -> Manifest:
     """The manifest of a folder from the bytes of its file."""
 

@@ -67,6 +67,7 @@ class Snapshot:
     manifest: Manifest
     coder: Coder
     pieces: tuple[OpenPiece, ...]
+    listed: Manifest | None = None  # the manifest without the rows of the log
     log: Log | None = None  # its rows are the last piece
 
     @LazyProperty
@@ -133,17 +134,19 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
                 check_same_coder(before.coder, coder)
         except InputError as error:
             raise InputError(f"{folder} is another collection: {error}; open it again") from None
+    known_log = before.log if before else None
+    with _named(folder, str(manifest.log)):
+        log = open_log(folder, manifest, coder, known_log)
+    if before is not None and before.listed is manifest and log is known_log:
+        return before
     how: Any = {"kinds": manifest.columns, "verify": verify}
     pieces = tuple(
         _reused(folder, entry, known.get(replace(entry, removed=None)))
         or open_one(folder, entry, coder, mapped=place < MAX_MAPPED, **how)
         for place, entry in enumerate(manifest.pieces)
     )
-    log = None
-    if manifest.log:
-        with _named(folder, manifest.log):
-            known_log = before.log if before else None
-            log = open_log(folder / manifest.log, manifest, coder, known_log)
+    listed = manifest
+    if log is not None:
         manifest = with_rows(manifest, len(log.rows), len(log.changes))
         piece = OpenPiece(manifest.pieces[-1], log.rows, np.empty(0, np.int64), log.columns)
         pieces = (*pieces, piece)
@@ -158,7 +161,7 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
         if repeated:
             column = f", column {unsure[0].entry.column!r}" if unsure[0].entry.column else ""
             raise FormatError(f"{folder}{column}: the id {words[repeated[0]]!r} appears twice")
-    return Snapshot(folder, manifest, coder, pieces, log)
+    return Snapshot(folder, manifest, coder, pieces, listed, log)
 
 
 def _reused(folder: Path, entry: Piece, known: OpenPiece | None) -> OpenPiece | None:
