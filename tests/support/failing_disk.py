@@ -65,8 +65,14 @@ def failing_disk(monkeypatch, fail, *, opening_folders=False):
     def opened(path, mode, **kwargs):
         return FailingFile(failing(open)(path, mode, **kwargs), fail)
 
+    def opened_log(self, mode="r", *args, **kwargs):
+        if mode != "r+b":
+            return real_open(self, mode, *args, **kwargs)
+        return FailingFile(failing(real_open)(self, mode, *args, **kwargs), fail)
+
     with monkeypatch.context() as patched:
         patched.setattr(atomic, "open", opened, raising=False)
+        patched.setattr(Path, "open", opened_log)
         patched.setattr(atomic.os, "fsync", failing(os.fsync))
         patched.setattr(Path, "replace", failing(Path.replace))
         if opening_folders:

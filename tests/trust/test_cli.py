@@ -110,6 +110,25 @@ def test_ctrl_c_from_outside_at_any_moment_leaves_nothing(folder, verb):
     assert len(set(whole)) <= 1
 
 
+def test_a_process_that_is_terminated_leaves_no_temporary_folder(folder, tmp_path):
+    coder = embits.load(folder / "b.safetensors").coder
+    embits.open_collection(tmp_path / "c", coder).add(clustered(9, dims=32), list("abcdefghi"))
+    before = contents(tmp_path / "c")
+    code = _STOPPED_AT.format(module="embits.jobs.encode", name="_encode_file")
+    code = code.replace("SIGINT", "SIGTERM").replace("import embits,", "import embits.jobs.encode,")
+    done = subprocess.run(
+        [sys.executable, "-c", code, "add", tmp_path / "c", folder / "v.vec"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
+    assert done.returncode == 143, done.stderr
+    assert "Traceback" not in done.stderr
+    assert {each.name for each in tmp_path.iterdir()} == {"c"}
+    after = contents(tmp_path / "c")
+    assert after.keys() == before.keys()
+
+
 def test_a_broken_pipe_is_quiet(folder):
     for args in (["neighbors", "b.safetensors", "w1", "-k", "9999"], ["info", "b.safetensors"]):
         reader, writer = os.pipe()

@@ -7,6 +7,7 @@ import functools
 import importlib
 import logging
 import os
+import signal
 import sys
 import warnings
 
@@ -70,7 +71,7 @@ SHARED = {verb: module for module, verbs in _MODULES.items() for verb in verbs}
 VERBS = tuple(verb for group in GROUPS.values() for verb in group)
 EXIT_CODES = (
     "Exit codes: 0 (success), 1 (failure; one line on stderr gives the reason), 2 (wrong usage), "
-    "130 (Ctrl-C), 141 (broken pipe)."
+    "130 (Ctrl-C), 141 (broken pipe), 143 (SIGTERM)."
 )
 
 
@@ -143,6 +144,7 @@ def main() -> None:
     logger.setLevel(logging.INFO)
     logger.propagate = False
     logger.addHandler(_Notes())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # temporary files are deleted
     try:
         sys.exit(embits.main(standalone_mode=False))
     except click.ClickException as error:  # wrong usage: exit code 2

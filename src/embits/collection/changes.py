@@ -17,15 +17,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import get_ident
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import LazyRows
+from embits.arrays import LazyRows, check_padding
 from embits.binary_vectors import BinaryVectors
 from embits.coders import Coder, coder_checksum
-from embits.collection.manifest import Manifest, Piece, read_manifest, write_manifest
+from embits.collection.log import MAX_ADDED, MAX_BYTES, MAX_ROWS, append_line, log_line
+from embits.collection.manifest import MANIFEST, Manifest, Piece, read_manifest, write_manifest
 from embits.collection.pieces import (
     OpenPiece,
     Snapshot,
@@ -37,7 +39,7 @@ from embits.collection.pieces import (
 )
 from embits.columns import PieceColumns
 from embits.errors import InputError, LockedError, UnconfirmedError
-from embits.file.atomic import sync_folder
+from embits.file.atomic import atomic_write, sync_folder
 from embits.file.contents import write_coder
 from embits.ids.keys import RowNumbers
 from embits.rows import FLOATS, LENGTHS, Floats, Lengths, Rows
@@ -56,7 +58,9 @@ MAX_PIECES = 100
 _MAX_CELLS_SHARE = 0.25  # of the bytes of the codes: cells cost new pieces no more
 _WAIT_SECONDS = 0.02
 _WORKING = ".embits-add-"
-_OURS = r"piece-\d{8,}\.(?:safetensors|arrow)|[A-Za-z0-9_][A-Za-z0-9_.-]*\.removed-\d{8,}"
+_OURS = r"piece-\d{8,}\.(?:safetensors|arrow)|log-\d{8,}\.jsonl|" + (
+    r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.removed-\d{8,}"
+)
 _CODERS = r"_coder(?:-\d{8,})?\.safetensors"  # of which the manifest lists one
 _TEMPORARY = rf"\.({_OURS}|_embits\.json|{_CODERS})\.\d+-[0-9a-f]{{8}}\.tmp"
 
@@ -64,36 +68,62 @@ _TEMPORARY = rf"\.({_OURS}|_embits\.json|{_CODERS})\.\d+-[0-9a-f]{{8}}\.tmp"
 # -- one writer ------------------------------------------------------------------------------------
 
 
-_held: set[int] = set()  # the files of the locks that this process holds
+_held: dict[int, int] = {}  # the files of locks that this process has open, and their threads
 
 
 @contextmanager
 def writer_lock(folder: Path, timeout: float = 0) -> Iterator[None]:
-    """Hold the lock of a collection."""
-    handle = open_own(folder / LOCK)
-    _held.add(handle)
+    """Hold the lock of a collection: of its file, and of the folder, which nobody deletes."""
+    path, end, thread, handle = folder / LOCK, time.monotonic() + timeout, get_ident(), -1
+    directory = -1 if fcntl is None else os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    _held[directory] = thread
     try:
-        end = time.monotonic() + timeout
-        while not _taken(handle):
+        while True:
+            _held[handle := open_own(path)] = thread
+            if _taken_folder(directory) and _taken(handle) and _is_file(handle, path):
+                break
+            os.lseek(handle, 0, os.SEEK_SET)  # where the holder wrote its number
+            holder = os.read(handle, 20).decode(errors="replace").strip() or "?"
+            handle = _closed(handle)
             if time.monotonic() >= end:
-                os.lseek(handle, 0, os.SEEK_SET)  # where the holder wrote its number
-                holder = os.read(handle, 20).decode(errors="replace").strip() or "?"
                 what = f"process {holder}, which is writing to it: try again when it has finished"
                 raise LockedError(f"{folder} is locked by {what}")
             time.sleep(_WAIT_SECONDS)
         os.lseek(handle, 0, os.SEEK_SET)
-        os.write(handle, f"{os.getpid():<20}".encode())
+        with suppress(OSError):  # on a full disk, the holder has no number
+            os.write(handle, f"{os.getpid():<20}".encode())
         yield
     finally:
-        if handle in _held:  # not in a child that was forked meanwhile
-            _held.remove(handle)
-            os.close(handle)  # which frees the lock
+        _closed(handle)
+        _closed(directory)
+
+
+def _closed(handle: int) -> int:
+    """Close a file, which frees its lock, if it is open; not in a child that was forked since."""
+    if _held.pop(handle, None) is not None and handle >= 0:
+        os.close(handle)
+    return -1
+
+
+def _is_file(handle: int, path: Path) -> bool:
+    """Whether an open file is still the one at a path."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(handle), path.stat())
+    return False
+
+
+def check_locked(folder: Path) -> None:
+    """Refuse to go on without the lock of this thread: another process may hold a new one."""
+    own = [handle for handle, thread in list(_held.items()) if thread == get_ident()]
+    if not any(_is_file(handle, folder / LOCK) for handle in own):
+        lost = f"{folder / LOCK} was deleted or replaced during a change, so another process may"
+        raise LockedError(f"{lost} be writing: nothing was changed; try again, and never delete it")
 
 
 def _let_go() -> None:
     """A forked child does not write: without this, the lock would last as long as the child."""
     while _held:
-        os.close(_held.pop())
+        _closed(next(iter(_held)))
 
 
 if hasattr(os, "register_at_fork"):
@@ -107,9 +137,13 @@ def open_own(path: Path, mode: int = 0o666) -> int:
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | options, mode)
     except OSError as error:
-        if error.errno != errno.ELOOP:
+        if error.errno == errno.ELOOP:
+            what = "is a link, which is not written through"
+        elif path.is_dir():  # a PermissionError on Windows
+            what = "is a folder, expected a file"
+        else:
             raise
-        raise InputError(f"{path} is a link, which is not written through: delete it") from None
+        raise InputError(f"{path} {what}: delete it") from None
     found = os.fstat(handle)
     if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
         return handle
@@ -129,6 +163,13 @@ def _taken(handle: int) -> bool:
     except (BlockingIOError, PermissionError):  # Windows raises the latter
         return False
     return True
+
+
+def _taken_folder(handle: int) -> bool:
+    try:
+        return handle < 0 or _taken(handle)
+    except OSError:  # of a file system that locks no folders
+        return True
 
 
 @contextmanager
@@ -159,6 +200,7 @@ def locked(folder: Path, before: Snapshot | None, timeout: float = 0) -> Iterato
             raise
         except BaseException:  # Ctrl-C too: delete what was written, unless it has become a change
             with suppress(Exception):
+                check_locked(folder)
                 delete_unlisted(folder, read_manifest(folder))
             raise
 
@@ -189,13 +231,49 @@ def is_leftover(name: str) -> bool:
 
 
 def append(
-    snapshot: Snapshot, rows: Rows, replaced: NDArray[np.int64], columns: PieceColumns
+    latest: Snapshot,
+    manifest: Manifest,
+    rows: Rows,
+    replaced: NDArray[np.int64],
+    columns: PieceColumns,
 ) -> None:
-    """Add rows at the end. Small pieces at the end are merged with them."""
+    """Add rows at the end: a few to the log. Others are merged with it and small pieces before."""
+    is_same = replace(manifest, next_number=latest.manifest.next_number) == latest.manifest
+    if is_same and latest.pieces and not len(replaced) and _added_to_log(latest, rows, columns):
+        return
+    snapshot = replace(latest, manifest=manifest)
     pieces = _without(snapshot, replaced) if len(replaced) else snapshot.pieces
     start = _first_merged(pieces, len(rows))
     new = OpenPiece(Piece("", len(rows)), rows, np.empty(0, np.int64), columns)
     _commit(snapshot, pieces[:start], pieces[start:], [new])
+
+
+def _added_to_log(snapshot: Snapshot, rows: Rows, columns: PieceColumns) -> bool:
+    """Add a line to the log, or make one; False if it would be too large."""
+    folder, manifest, log = snapshot.folder, snapshot.manifest, snapshot.log
+    name = manifest.log or f"log-{manifest.next_piece:08d}.jsonl"
+    number, n_rows, size = (len(log.changes), len(log.rows), len(log.content)) if log else (0, 0, 0)
+    if len(rows) > MAX_ADDED or n_rows + len(rows) > MAX_ROWS:
+        return False
+    check_padding(rows.codes, snapshot.coder.n_bits_)
+    line = log_line(folder / name, number, rows, columns, manifest.columns)
+    if size + len(line) > MAX_BYTES:
+        return False
+    if log:
+        append_line(folder / name, log, line, lambda: check_locked(folder))
+    else:
+        with atomic_write(folder / name, like=folder / MANIFEST) as file:
+            file.write(line)
+        _replace_manifest(folder, replace(manifest, log=name, next_piece=manifest.next_piece + 1))
+    return True
+
+
+def _folded(snapshot: Snapshot) -> Snapshot:
+    """The same rows, with those of the log in a piece."""
+    if snapshot.log is None:
+        return snapshot
+    _commit(snapshot, snapshot.pieces)
+    return open_snapshot(snapshot.folder, before=snapshot)
 
 
 def remove(snapshot: Snapshot, rows: NDArray[np.int64]) -> None:
@@ -216,6 +294,7 @@ def compact(snapshot: Snapshot, cells: int | str | None = None) -> None:
 
 def measured(snapshot: Snapshot, centers: Centers) -> None:
     """Store another curve of the cells: the pieces that are in them are written again."""
+    snapshot = _folded(snapshot)
     folder, before = snapshot.folder, snapshot.manifest
     entries, number = [], before.next_piece
     for piece in verified(folder, snapshot.coder, before.columns, snapshot.pieces):
@@ -273,6 +352,7 @@ def recode(
 
     Pieces are written again with the same rows; columns and bitmaps stay.
     """
+    snapshot = _folded(snapshot)
     folder, before = snapshot.folder, snapshot.manifest
     after = adopt(snapshot, coder, len(vectors), refit_at).manifest
     entries, first, centers = [], 0, None
@@ -333,6 +413,8 @@ def _first_merged(pieces: Sequence[OpenPiece], n_new: int) -> int:
     """The first of the pieces at the end that have no more rows than what follows them."""
     # Rows are so written again only when their number doubles. Of too many pieces, half stay.
     start, total = len(pieces), n_new
+    if pieces and pieces[-1].entry.file.endswith(".jsonl"):
+        start, total = start - 1, total + len(pieces[-1].rows)
     most = MAX_PIECES // 2 if len(pieces) >= MAX_PIECES else len(pieces)
     while start:
         piece = pieces[start - 1]
@@ -357,6 +439,8 @@ def _commit(
     added = []
     if cells is None and not kept:  # rows have doubled since there are cells, or they are compacted
         cells = _as_many(snapshot)
+    if kept and kept[-1].entry.file == before.log:
+        kept, merged = kept[:-1], [kept[-1], *merged]
     if merged or new:
         parts = [*verified(folder, snapshot.coder, before.columns, merged), *new]
         left = joined_rows(parts)
@@ -366,13 +450,13 @@ def _commit(
         added = [save_piece(folder, n, rows, snapshot.coder, before.columns, parts)]
     entries = (*(with_bitmap(folder, number, piece) for piece in kept), *added)
     after = replace(before, pieces=entries, generation=number, next_piece=before.next_piece + 1)
-    _replace_manifest(folder, after)
+    _replace_manifest(folder, replace(after, log=None))
 
 
 def _replace_manifest(folder: Path, after: Manifest) -> None:
     """Make the change, and delete the files that are no longer listed."""
     try:
-        write_manifest(folder, after)
+        write_manifest(folder, after, lambda: check_locked(folder))
     except OSError as error:
         if read_manifest(folder) != after:
             raise

@@ -213,8 +213,8 @@ class Collection(BinaryVectors):
             manifest, words, found = _placed(change, latest, given)
             rows = Rows(words, given.codes, _beside(latest, given, lengths))
             kinds, arrays = fitted(manifest.columns, _arrow_columns(latest, given, found))
-            after = replace(latest, manifest=replace(manifest, columns=kinds))
-            changes.append(after, rows, found[found >= 0], PieceColumns.of(arrays, len(rows)))
+            after, gone = replace(manifest, columns=kinds), found[found >= 0]
+            changes.append(latest, after, rows, gone, PieceColumns.of(arrays, len(rows)))
         if (due := self.manifest.refit_at) is not None and len(self) >= due:
             try:
                 with warnings.catch_warnings(action="ignore", category=TrainingWarning):

@@ -122,7 +122,10 @@ def manifest_at(folder: str | os.PathLike[str]) -> Manifest:
 
     try:
         with files.open_input_stream(f"{path}/{MANIFEST}") as stream:
-            return parse_manifest(folder, stream.read())
+            manifest = parse_manifest(os.fspath(folder), stream.read())
+            if manifest.log:  # which is not read here
+                raise FormatError(f"{folder}: rows were added one by one: compact it first")
+            return manifest
     except (FileNotFoundError, NotADirectoryError):
         raise no_manifest(folder) from None
     except pa.ArrowException as error:

@@ -20,6 +20,7 @@ from embits.arrays import blocks, packed_width
 from embits.binary_vectors import BinaryVectors, check_same_coder
 from embits.checks import open_regular, read_small
 from embits.coders import METHODS, Coder, coder_checksum
+from embits.collection.log import Log, open_log
 from embits.collection.manifest import (
     CODER,
     MANIFEST,
@@ -28,6 +29,7 @@ from embits.collection.manifest import (
     Piece,
     Removed,
     read_manifest,
+    with_rows,
 )
 from embits.columns import PieceColumns, StoredColumns, arrow, arrow_type, kind_of
 from embits.errors import FormatError, InputError, ReadError, first_line
@@ -67,6 +69,8 @@ class Snapshot:
     manifest: Manifest
     coder: Coder
     pieces: tuple[OpenPiece, ...]
+    listed: Manifest | None = None  # the manifest without the rows of the log
+    log: Log | None = None  # its rows are the last piece
 
     @LazyProperty
     def rows(self) -> Rows:
@@ -132,12 +136,22 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
                 check_same_coder(before.coder, coder)
         except InputError as error:
             raise InputError(f"{folder} is another collection: {error}; open it again") from None
+    known_log = before.log if before else None
+    with _named(folder, str(manifest.log)):
+        log = open_log(folder, manifest, coder, known_log)
+    if before is not None and before.listed is manifest and log is known_log:
+        return before
     how: Any = {"kinds": manifest.columns, "verify": verify}
     pieces = tuple(
         _reused(folder, entry, known.get(replace(entry, removed=None)))
         or open_one(folder, entry, coder, mapped=place < MAX_MAPPED, **how)
         for place, entry in enumerate(manifest.pieces)
     )
+    listed = manifest
+    if log is not None:
+        manifest = with_rows(manifest, len(log.rows), len(log.changes))
+        piece = OpenPiece(manifest.pieces[-1], log.rows, np.empty(0, np.int64), log.columns)
+        pieces = (*pieces, piece)
     if manifest.keep and not all(FLOATS in piece.rows.columns for piece in pieces):
         raise FormatError(f"{folder}: damaged: a piece keeps no floats: {_RESTORE}")
     if manifest.ids != "numbers" and any(isinstance(p.rows.ids, RowNumbers) for p in pieces):
@@ -152,7 +166,7 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
         if repeated:
             column = f", column {unsure[0].entry.column!r}" if unsure[0].entry.column else ""
             raise FormatError(f"{folder}{column}: the id {words[repeated[0]]!r} appears twice")
-    return Snapshot(folder, manifest, coder, pieces)
+    return Snapshot(folder, manifest, coder, pieces, listed, log)
 
 
 def _reused(folder: Path, entry: Piece, known: OpenPiece | None) -> OpenPiece | None:

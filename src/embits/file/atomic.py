@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,11 +16,14 @@ except ImportError:  # Windows: stale files stay, as nothing tells whether their
 
 
 @contextlib.contextmanager
-def atomic_write(path: Path, *, like: Path | None = None) -> Iterator[BinaryIO]:
+def atomic_write(
+    path: Path, *, like: Path | None = None, check: Callable[[], None] | None = None
+) -> Iterator[BinaryIO]:
     """A file to write, which replaces `path` once it is complete and on the disk.
 
     Until then only its owner may open it. Of a symbolic link, what it points to is replaced. With
-    `like`, the link itself is replaced, and the file gets the permissions of that one.
+    `like`, the link itself is replaced, and the file gets the permissions of that one. `check` is
+    called last.
     """
     path = path.absolute() if like else path.resolve()
     _remove_stale(path)
@@ -36,6 +39,8 @@ def atomic_write(path: Path, *, like: Path | None = None) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
             with contextlib.suppress(OSError, AttributeError):  # no permissions here
                 os.fchmod(file.fileno(), mode)
+        if check:
+            check()
         temporary.replace(path)
     except BaseException as error:  # Ctrl-C too: no incomplete file stays behind
         with contextlib.suppress(OSError):

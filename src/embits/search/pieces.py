@@ -113,6 +113,8 @@ class CodePieces:
         return len(self.rows)
 
     def __getitem__(self, key: Any) -> NDArray[np.uint8]:
+        if key is None or key is Ellipsis:
+            return np.asarray(self)[key]
         if isinstance(key, tuple):
             return np.asarray(self[key[0]][:, *key[1:]])
         if isinstance(key, slice):

@@ -53,6 +53,12 @@ def test_pieces_answer_as_one_array(case, n_queries, k, filtered):
     assert all(map(np.array_equal, rescore_bits(pieces, floats, expected.rows, 3), rescored))
 
 
+def test_pieces_are_indexed_as_an_array():
+    one, pieces = some_pieces(np.random.default_rng(0), 50, 3, 4, 0.1)
+    for key in (None, ..., (None, 3), (..., 1), (slice(4), None), (None, ..., 0), 3, [1, 2]):
+        assert np.array_equal(pieces[key], one[key]), key
+
+
 @pytest.mark.parametrize("path", ["rows", "planes"])
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_every_path_and_number_of_threads_answers_alike(path, threads):

@@ -6,6 +6,7 @@
 import { checkCoder, coderChecksum } from "./coder_rules.js";
 import { readContents, verifyContents, vocabularyOf } from "./contents.js";
 import { digest, FormatError, isBytes, plainBytes } from "./format.js";
+import { readLog } from "./log.js";
 import { MANIFEST, parseManifest } from "./manifest.js";
 import { PieceWords } from "./pieces.js";
 import { countDifferences } from "./search.js";
@@ -36,15 +37,19 @@ export async function readCollection(read, { room, verify }) {
 async function opened(read, manifest, room, verify) {
   const coder = await naming(manifest.coder, () => readCoder(read, manifest, verify));
   const { width, facts } = coder;
-  const length = manifest.pieces.reduce((sum, piece) => sum + piece.rows - (piece.removed?.rows ?? 0), 0);
+  const { log, pieces } = manifest;
+  const logged = log && (await naming(log, async () => readLog(await readBytes(read, log), manifest, width)));
+  const count = logged ? logged.ids.length : 0;
+  const length = pieces.reduce((sum, piece) => sum + piece.rows - (piece.removed?.rows ?? 0), count);
   const { memory, codes, lengths } = await memoryOf(length, width, room);
   const [ids, removed] = [[], []];
   let withLengths = 0;
   let size = 0;
   let at = 0;
-  for (const entry of manifest.pieces) {
-    const piece = await naming(entry.file, () => readPiece(read, entry, manifest, verify));
-    removed.push(await removedRows(read, entry));
+  for (const entry of [...pieces, ...(logged ? [{ file: log }] : [])]) {
+    const isLog = entry.file === log;
+    const piece = isLog ? logged : await naming(entry.file, () => readPiece(read, entry, manifest, verify));
+    removed.push(isLog ? [] : await removedRows(read, entry));
     ids.push(piece.ids);
     if (piece.lengths) {
       copyRows(piece.lengths, 1, removed.at(-1), lengths, at / width);
@@ -55,7 +60,7 @@ async function opened(read, manifest, room, verify) {
   }
   const kernel = memory?.countDifferences ?? countDifferences;
   const words = new PieceWords(ids, removed);
-  if (verify) checkIds(words, manifest);
+  if (verify) checkIds(words, { ...manifest, nextNumber: manifest.nextNumber + count });
   if (verify) await naming(ENCODER, () => checkEncoder(read));
   if (withLengths && withLengths < ids.length) {
     throw new FormatError("damaged: some pieces have lengths and others have none");

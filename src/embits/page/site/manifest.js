@@ -16,7 +16,9 @@ export function parseManifest(bytes) {
   const body = parsed(bytes);
   if (body.get("format") !== "embits collection") fail("is not the manifest of a collection");
   const version = body.get("version") ?? null;
-  if (version !== 1 && version !== 2) fail(`is of version ${version}; this reader knows versions 1 and 2: use a newer embits`);
+  if (![1, 2, 3].includes(version)) {
+    fail(`is of version ${version}; this reader knows versions 1 to 3: use a newer embits`);
+  }
   const checksum = body.get("sha256");
   body.delete("sha256");
   if (hex(sha256(new TextEncoder().encode(canonical(body)))) !== checksum)
@@ -77,9 +79,11 @@ function facts(body) {
     checksum: get("coder"),
     coder: get("coder_file") ?? CODER,
     generation: get("generation"),
+    log: get("log") ?? null,
     nextNumber: get("next_number"),
     pieces: pieces.map(pieceOf),
   };
+  if ((body.get("version") === 3) !== (found.log !== null)) fail("is damaged: it does not name the log");
   checkPieces(found, get("next_piece"));
   return found;
 }
@@ -113,10 +117,10 @@ function pieceOf(entry) {
 }
 
 /** A file that is listed twice, or a name or number that the next change would use again. */
-function checkPieces({ pieces, coder, ids, generation, nextNumber }, nextPiece) {
+function checkPieces({ pieces, coder, ids, generation, log, nextNumber }, nextPiece) {
   const files = pieces.flatMap(({ file, columns, removed }) => [file, columns?.file, removed?.file].filter(isText));
   const others = new Set([MANIFEST, CODER, coder]);
-  const isReused = files.some((file) => Number(/^piece-(\d+)\.(safetensors|arrow)$/.exec(file)?.[1] ?? -1) >= nextPiece);
+  const isReused = [...files, log].some((file) => Number(/^(?:piece|log)-(\d+)\.\w+$/.exec(file)?.[1] ?? -1) >= nextPiece);
   const isLater = pieces.some(({ removed }) => Number(/\.removed-(\d+)$/.exec(removed?.file)?.[1] ?? 0) > generation);
   const end = Math.max(0, ...pieces.map(({ first, rows }) => first + rows));
   if (new Set([...files, ...others]).size < files.length + others.size || isReused || isLater || (ids === "numbers" && end > nextNumber)) {
@@ -140,6 +144,7 @@ const FACTS = {
   coder: isText,
   "ids?": isOneOf("given", "numbers"),
   "keep?": isOneOf("float16", "int8"),
+  "log?": (value) => isText(value) && /^log-\d{8,200}\.jsonl$/.test(value),
   "coder_file?": (value) => isText(value) && /^_coder-\d{8,200}\.safetensors$/.test(value),
   "fitted_rows?": isNumber,
   "refit_at?": isNumber,
