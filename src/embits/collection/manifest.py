@@ -195,12 +195,15 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
         columns = body.get("columns", {})
         more = {"columns": columns, "past": tuple(body.get("past", ())), "pieces": pieces}
         manifest = Manifest(**_checked(Manifest, body), **more)
-        are_kinds = all(name and KIND.fullmatch(kind) for name, kind in columns.items())
-        are_kinds = are_kinds and all(isinstance(each, str) for each in manifest.past)
-        if type(body.get("rows", 0)) is not int or not are_kinds:
+        are_strings = all(isinstance(each, str) for each in (*columns.values(), *manifest.past))
+        if type(body.get("rows", 0)) is not int or not (are_strings and all(columns)):
             raise ValueError("rows")
     except (AttributeError, KeyError, TypeError, ValueError):
         fail("is damaged: it does not list the pieces")
+    for name, kind in columns.items():
+        if not KIND.fullmatch(kind):
+            what = f"has a column {name!r} of the kind {kind!r}, which this embits does not know"
+            fail(f"{what}: install a newer one")
     if problem := _problem(manifest):
         fail(f"is damaged: {problem}: restore it from a copy")
     return manifest
