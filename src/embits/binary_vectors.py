@@ -33,7 +33,7 @@ from embits.originals import Originals, rescored
 from embits.pretrained import Pretrained
 from embits.rows import FLOATS, LENGTHS, Lengths, Rows, check_parts, joined, slim_rows, taken
 from embits.search import filters, results
-from embits.search.cells import arranged, measured, train, wanted_cells
+from embits.search.cells import RECALLS, arranged, measured, train, wanted_cells
 from embits.search.metrics import METRICS, Prepared, float_vectors, metric_of
 from embits.search.pieces import CodePieces
 from embits.search.rescoring import looked, rescore_bits, wanted_look, wanted_shortlist
@@ -145,9 +145,7 @@ class BinaryVectors(WordMethods, Pretrained):
 
     @property
     def _arrow_columns(self) -> StoredColumns:
-        made: StoredColumns = self._once(
-            "arrow", lambda: StoredColumns.of(self.columns, len(self))
-        )
+        made: StoredColumns = self._once("arrow", lambda: StoredColumns.of(self.columns, len(self)))
         return made
 
     @property
@@ -886,7 +884,7 @@ class BinaryVectors(WordMethods, Pretrained):
         codes = METRICS["hamming"].prepare(self.coder, array).queries
         centers = measured(pieces, codes, self._weights(array), threads=threads)
         self.codes = cast("NDArray[np.uint8]", pieces.with_centers(centers))
-        return centers.curve[:, [0, 3]]
+        return centers.curve[: len(RECALLS), [0, 3]]
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write one safetensors file, atomically.

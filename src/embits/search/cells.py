@@ -26,7 +26,7 @@ from embits.search.filters import Selection, are_few, copied_cost
 if TYPE_CHECKING:
     from embits.search.pieces import CodePieces
 
-KS = 10, 1, 100, 1000  # neighbors that the curves are measured with, in the order of the file
+KS = 1, 10, 100, 1000  # neighbors that the curves are measured with
 RECALLS = (
     0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.92, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995,
     0.999,
@@ -40,8 +40,12 @@ _TRAINED_ROWS = 64  # rows for each cell that centers are trained on
 _LEAST_TRAINED = 1_000_000
 _FAR_K = 40  # the k-th row of more is farther away than a curve of 10 alone says
 _MEASURED = 1000  # rows that the curves are measured with
-_UNLIKE = 100  # queries of each kind that are unlike the rows
+_UNLIKE_QUERIES = 100  # of each kind
+_LIKE, _UNLIKE = 1, 1 + len(KS)  # the first of the curves of queries like the rows, and unlike them
+_SERIES = 1 + 2 * len(KS)
 _FAR_QUANTILE = 0.9
+_STANDARD_ERRORS = 1.5  # that what few queries find is taken for less than its mean
+_CELL_COST = 2  # of a row that is read in a cell, where all that pass could be scanned instead
 _MOST_READ = 0.6  # of the rows: to find more, all are read
 _LEVELS = len(RECALLS) + 1  # of a curve: its last one reads all
 _FEWEST = np.float32(-1e30)  # a margin that no cell is below
@@ -65,7 +69,12 @@ class Levels(NamedTuple):
     far_margin: float
     near: float
     far: float
-    read: float  # the share of the rows that is read, at most about
+    read: float  # the share of the rows that is read, at about the most
+
+
+def _careful(recall: float, is_far: bool) -> float:
+    """A margin for rows that are farther away than those of a curve, in sqrt(bits) (measured)."""
+    return 2 * math.log10(1 - recall) - 2.4 - 2 * is_far
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,24 +114,21 @@ class Centers:
         column = 2 if are_floats else 1
         if self.curve[-1, 0] < 2:
             return self._levels_of_one(recall, ks, column, is_far=is_far)
-        by_k = sorted(zip(KS, range(len(KS)), strict=True))
 
         def at(first: int, column: int) -> float:
             """The lowest margin, or the largest share, of these ks, interpolated in log k."""
-            logs = np.log([k for k, _ in by_k])
-            values = [self._at(recall, first + number, column) for _, number in by_k]
-            ends = np.log(np.clip(ks, 1, KS[-1]))
-            inner = [v for log, v in zip(logs, values, strict=True) if ends[0] < log < ends[1]]
-            both = [*np.interp(ends, logs, values), *inner]
+            values = [self._at(recall, first + number, column) for number in range(len(KS))]
+            inner = [v for k, v in zip(KS, values, strict=True) if ks[0] < k < ks[1]]
+            both = [*np.interp(np.log(np.maximum(ks, 1)), np.log(KS), values), *inner]
             return float(max(both) if column == 3 else min(both))
 
-        margin, far_margin = at(0, column), min(at(0, column), at(len(KS), column))
-        near, far = self.curve[-2:, column].tolist()
-        if is_far:
-            margin = far_margin
+        margin = at(_LIKE, column)
+        far_margin = min(margin, at(_UNLIKE, column))
+        margin = far_margin if is_far else margin
         if margin < _FEWEST / 1e6:
             return None
-        return Levels(margin, far_margin, near, far, at(len(KS) if is_far else 0, 3))
+        near, far = self.curve[-2:, column].tolist()
+        return Levels(margin, far_margin, near, far, at(_UNLIKE if is_far else _LIKE, 3))
 
     def _at(self, recall: float, series: int, column: int) -> float:
         own = self.curve[self.curve[:, 0] // 2 == series].astype(np.float64)
@@ -139,7 +145,7 @@ class Centers:
             return None
         unit, factor = self.n_bits**0.5, max(ks[1] / 10, 10 / ks[0])
         if is_far or ks[1] > _FAR_K:
-            margin = min(margin, (2 * math.log10(1 - recall) - 2.4 - 2 * is_far) * unit)
+            margin = min(margin, _careful(recall, is_far) * unit)
             read = min(1.0, read * factor)
         margin -= unit * max(0.0, math.log10(10 / ks[0]), math.log10(ks[0] / _FAR_K) / 2)
         return Levels(margin, margin, -math.inf, -math.inf, read)
@@ -194,7 +200,7 @@ class Cells:
                 raise FormatError(f"damaged: cells.{name} is {found.dtype} of shape {found.shape}")
         is_curve = np.isfinite(curve).all() and len(curve) and (np.diff(curve[:, 0]) > 0).all()
         series = (curve[:, 0] // 2).tolist() if is_curve else []
-        has_all = set(series) == {*range(2 * len(KS) + 1)} and series.count(2 * len(KS)) == 2
+        has_all = set(series) == {*range(_SERIES + 1)} and series.count(_SERIES) == 2
         if n_bits > _MAX_BITS or not (has_all or set(series) == {0}):
             raise FormatError("damaged: the curve of the cells")
         ascends = (starts[1:] >= starts[:-1]).all()
@@ -266,9 +272,9 @@ def train(
 
 def uncalibrated() -> Curve:
     """The curves of which all recalls read all cells."""
-    curve = np.full((2 * len(KS) * _LEVELS + 2, 4), _FEWEST, np.float32)
-    curve[:-2, 0] = [2 * series + r for series in range(2 * len(KS)) for r in (*RECALLS, 1)]
-    curve[-2:, 0] = 4 * len(KS), 4 * len(KS) + 1
+    curve = np.full((_SERIES * _LEVELS + 2, 4), _FEWEST, np.float32)
+    curve[:-2, 0] = [2 * series + r for series in range(_SERIES) for r in (*RECALLS, 1)]
+    curve[-2:, 0] = 2 * _SERIES, 2 * _SERIES + 1
     curve[:-2, 3], curve[-2:, 3] = 1, 0
     return curve
 
@@ -332,10 +338,17 @@ class Reading:
         if self._recall is None or isinstance(self._recall, Margin):
             margin = self._recall or 0.0
             return Levels(margin, margin, -np.inf, -np.inf, 0)
-        is_far = passed < self._pieces.shape[0] or len(self._longest) > 0
+        has_lengths = len(self._longest) > 0
+        is_far = passed < self._pieces.shape[0] or has_lengths
         # Of rows that pass at random, k are among so many of all rows.
         of_all = k * self._pieces.shape[0] // max(passed, 1)
-        return self._centers.levels(self._recall, (k, of_all), self._are_floats, is_far=is_far)
+        levels = self._centers.levels(self._recall, (k, of_all), self._are_floats, is_far=is_far)
+        if levels is None or not has_lengths:
+            return levels
+        # Measured without lengths: long rows that are best may be farther away.
+        least = _careful(self._recall, is_far) * self._centers.n_bits**0.5
+        margin, far = min(levels.margin, least), min(levels.far_margin, least)
+        return levels._replace(margin=margin, far_margin=far)
 
     def native(
         self, part: Any, passed: Rows | None, n: int, k: int, width: int
@@ -371,11 +384,12 @@ class Reading:
         if self._probes is not None:
             read = min(1.0, self._probes / len(self._centers) * passed.n / max(len(passed), 1))
         elif levels := self._levels(k, len(passed)):
-            read = levels.read
+            read = _CELL_COST * levels.read
         return len(passed) * _ROWS_PER_PASSED <= passed.n or are_few(passed, n_queries, width, read)
 
 
-_NONE, _NO_PROBES, _NO_MOST = (np.empty(0, dtype) for dtype in (np.float32, np.uint32, np.uint64))
+_NONE, _NO_PROBES = np.empty(0, np.float32), np.empty(0, np.uint32)
+_NO_MOST = np.empty(0, np.uint64)
 
 
 def measured(
@@ -400,29 +414,35 @@ def measured(
         if queries is None or not len(queries):
             curve[:, 2] = curve[:, 1]
             continue
-        unlike = [(each, None) for each in _unlike(queries, centers.n_bits)]
-        for groups, ks, first in (([(queries, own)], KS, 0), (unlike, KS[:2], len(KS))):
-            for place in range(len(KS)):
-                level = slice((first + place) * _LEVELS, (first + place + 1) * _LEVELS - 1)
-                if place < len(ks):
-                    margins, read = _calibrated(pieces, centers, groups, ks[place], threads)
-                else:
-                    margins, read = of_10
-                of_10 = (margins, read) if not place else of_10
-                curve[level, column] = margins
-                curve[level, 3] = np.maximum(read, curve[level, 3] if column == 2 else 0)
-        far = np.concatenate([_nearest(centers, each) for each, _ in unlike])
+        like = [_Sample(pieces, k, [queries], own, threads) for k in KS]
+        others = _unlike(queries, centers.n_bits)
+        unlike = [_Sample(pieces, k, others, None, threads) for k in KS]
+        for series, sample in enumerate((like[1], *like, *unlike)):
+            level = slice(series * _LEVELS, (series + 1) * _LEVELS - 1)
+            margins, read = sample.margins(centers.n_bits**0.5)
+            curve[level, column] = margins
+            curve[level, 3] = np.maximum(read, curve[level, 3] if column == 2 else 0)
         near = float(np.median(_nearest(centers, queries)))
-        curve[-2:, column] = near, min(near, float(np.quantile(far, _FAR_QUANTILE)))
+        far = np.quantile([_nearest(centers, each) for each in others], _FAR_QUANTILE)
+        curve[-2:, column] = near, min(near, far)
+        # Now that the hard ones of the queries read on, the others need not read as much.
+        known = pieces.with_centers(replace(centers, curve=curve))
+        for series, sample in enumerate(like, _LIKE):
+            level = slice(series * _LEVELS, (series + 1) * _LEVELS - 1)
+            found = np.array([sample.search(known, recall)[0] for recall in RECALLS[::2]])
+            enough = [
+                min([recall, *np.extract(found >= recall, RECALLS[::2])]) for recall in RECALLS
+            ]
+            curve[level, column] = np.interp(enough, RECALLS, curve[level, column])
     return replace(centers, curve=curve)
 
 
 def _unlike(queries: Array, n_bits: int) -> list[Array]:
     """Queries that lie between the given ones, and at random."""
     rng, are_codes = np.random.default_rng(1), queries.dtype == np.uint8
-    mixed = rng.normal(size=(_UNLIKE, len(queries)))
+    mixed = rng.normal(size=(_UNLIKE_QUERIES, len(queries)))
     if not are_codes:
-        pure = rng.normal(size=(_UNLIKE, n_bits))
+        pure = rng.normal(size=(_UNLIKE_QUERIES, n_bits))
         return [(mixed @ queries).astype(np.float32), pure.astype(np.float32)]
     mixed = mixed @ (2.0 * unpack(queries, n_bits) - 1)
     return [np.packbits(each > 0, axis=1) for each in (mixed, rng.normal(size=mixed.shape))]
@@ -435,52 +455,62 @@ def _nearest(centers: Centers, queries: Array) -> Floats:
     centers.native.products(np.ascontiguousarray(weights, np.float32), products)
     scale = np.sqrt((weights.astype(np.float64) ** 2).mean(axis=1, keepdims=True))
     closeness = products / np.where(scale > 0, scale, 1) - centers.native.squares() / 4
-    return closeness.max(axis=1).astype(np.float32)
+    nearest: Floats = closeness.max(axis=1).astype(np.float32)
+    return nearest
 
 
-def _calibrated(
-    pieces: CodePieces,
-    centers: Centers,
-    groups: list[tuple[Array, Rows | None]],
-    k: int,
-    threads: int | None,
-) -> tuple[Floats, Floats]:
-    """The margin for each of RECALLS, and the share of the rows that are then read.
+class _Sample:
+    """Groups of queries, and their k neighbors. What queries are themselves is no neighbor."""
 
-    Each group of queries finds as much. What queries are themselves is no neighbor.
-    """
-    from embits.search.scan import asymmetric_top_k, top_k
+    def __init__(
+        self,
+        pieces: CodePieces,
+        k: int,
+        groups: list[Array],
+        own: Rows | None,
+        threads: int | None,
+    ) -> None:
+        most = max(100, min(1000, 4000 // k))
+        self._pieces, self._k, self._threads = pieces, k, threads
+        self._groups, self._own = [each[:most] for each in groups], None
+        self._own = None if own is None else own[:most, None]
+        self._best = [self._neighbors(pieces, each, 1)[0] for each in self._groups]
 
-    n, most = len(pieces), max(50, min(1000, 4000 // k))
-    margins = np.full(len(RECALLS), _FEWEST)
-    read = np.ones(len(RECALLS), np.float32)
-    if 2 * k > n:
-        return margins, read
+    def _neighbors(self, pieces: CodePieces, queries: Array, recall: float) -> tuple[Rows, int]:
+        from embits.search.scan import asymmetric_top_k, top_k
 
-    def neighbors(queries: Array, own: Rows | None, recall: float) -> tuple[Rows, int]:
         search = top_k if queries.dtype == np.uint8 else asymmetric_top_k
-        found = search(pieces, queries, k + (own is not None), threads, recall=recall)
-        rows = np.where(found.rows == (-1 if own is None else own[:, None]), -1, found.rows)
-        return rows, found.rows_read or 0
+        k = self._k + (self._own is not None)
+        found = search(pieces, queries, k, self._threads, recall=recall)
+        own = -1 if self._own is None else self._own
+        return np.where(found.rows == own, -1, found.rows), found.rows_read or 0
 
-    some = [(q[:most], None if own is None else own[:most]) for q, own in groups]
-    exact = [neighbors(*each, recall=1)[0] for each in some]
-    unit, margin = centers.n_bits**0.5, 0.0
-    tried: list[tuple[float, float, float]] = []  # recalls, margins and shares of the rows
-    while not tried or (tried[-1][0] < RECALLS[-1] and tried[-1][2] < _MOST_READ):
+    def search(self, pieces: CodePieces, recall: float) -> tuple[float, float]:
+        """The share of the neighbors that each group finds, and that of the rows that it reads."""
         shares, rows_read = [], 0
-        for each, best in zip(some, exact, strict=True):
-            rows, n_read = neighbors(*each, recall=Margin(margin * unit))
+        for queries, best in zip(self._groups, self._best, strict=True):
+            rows, n_read = self._neighbors(pieces, queries, recall)
             both = np.sort(np.concatenate([rows, best], axis=1), axis=1)
             hits = ((both[:, 1:] == both[:, :-1]) & (both[:, 1:] >= 0)).sum(axis=1)
             found = hits / (best >= 0).sum(axis=1)
-            # Less a standard error, as few queries were measured.
-            shares.append(found.mean() - found.std() / len(found) ** 0.5)
+            shares.append(found.mean() - _STANDARD_ERRORS * found.std() / len(found) ** 0.5)
             rows_read += n_read
-        tried.append((min(shares), margin * unit, rows_read / n / sum(len(q) for q, _ in some)))
-        margin = min(-2, margin - max(0.5, -margin / 12))
-    recalls = np.maximum.accumulate([each[0] for each in tried])
-    is_found = np.array(RECALLS) <= recalls[-1]
-    for column, to in ((1, margins), (2, read)):
-        to[is_found] = np.interp(RECALLS, recalls, [each[column] for each in tried])[is_found]
-    return margins, read
+        return min(shares), rows_read / len(pieces) / sum(map(len, self._groups))
+
+    def margins(self, unit: float) -> tuple[Floats, Floats]:
+        """The margin for each of RECALLS, and the share of the rows that are then read."""
+        margins = np.full(len(RECALLS), _FEWEST)
+        read = np.ones(len(RECALLS), np.float32)
+        if 2 * self._k > len(self._pieces):
+            return margins, read
+        margin, tried = 0.0, [(0.0, 0.0, 0.0)]  # recalls, shares of the rows, margins
+        while tried[-1][0] < RECALLS[-1] and tried[-1][1] < _MOST_READ:
+            tried.append((*self.search(self._pieces, Margin(margin * unit)), margin * unit))
+            margin = min(-2, margin - max(0.5, -margin / 12))
+        recalls = np.maximum.accumulate([each[0] for each in tried[1:]])
+        is_found = np.array(RECALLS) <= recalls[-1]
+        for place, to in ((1, read), (2, margins)):
+            to[is_found] = np.interp(RECALLS, recalls, [each[place] for each in tried[1:]])[
+                is_found
+            ]
+        return margins, read
