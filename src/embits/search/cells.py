@@ -327,9 +327,8 @@ class Reading:
         if self._centers is None:
             return
         weights = np.atleast_2d(queries)
-        self._weights = (
-            weights if self._are_floats else 2 * unpack(weights, self._centers.n_bits) - 1
-        )
+        n_bits = self._centers.n_bits
+        self._weights = weights if self._are_floats else 2 * unpack(weights, n_bits) - 1
         self._longest = _NONE if lengths is None else pieces.longest(lengths)
 
     def _levels(self, k: int, passed: int) -> Levels | None:
@@ -414,25 +413,30 @@ def measured(
         if queries is None or not len(queries):
             curve[:, 2] = curve[:, 1]
             continue
-        like = [_Sample(pieces, k, [queries], own, threads) for k in KS]
         others = _unlike(queries, centers.n_bits)
-        unlike = [_Sample(pieces, k, others, None, threads) for k in KS]
-        for series, sample in enumerate((like[1], *like, *unlike)):
+        ks = [k for k in KS if 2 * k <= len(pieces)]  # of others, all cells are read
+        like = [(k, _Sample(pieces, k, [queries], own, threads)) for k in ks]
+        unlike = [(k, _Sample(pieces, k, others, None, threads)) for k in ks]
+        samples = {_LIKE + KS.index(k): sample for k, sample in like}
+        samples |= {_UNLIKE + KS.index(k): sample for k, sample in unlike}
+        for series, sample in samples.items():
             level = slice(series * _LEVELS, (series + 1) * _LEVELS - 1)
             margins, read = sample.margins(centers.n_bits**0.5)
             curve[level, column] = margins
             curve[level, 3] = np.maximum(read, curve[level, 3] if column == 2 else 0)
+        of_10 = _LIKE + KS.index(10)
+        for to in (column, 3):  # what older versions read
+            curve[: _LEVELS - 1, to] = curve[of_10 * _LEVELS : (of_10 + 1) * _LEVELS - 1, to]
         near = float(np.median(_nearest(centers, queries)))
         far = np.quantile([_nearest(centers, each) for each in others], _FAR_QUANTILE)
         curve[-2:, column] = near, min(near, far)
         # Now that the hard ones of the queries read on, the others need not read as much.
         known = pieces.with_centers(replace(centers, curve=curve))
-        for series, sample in enumerate(like, _LIKE):
+        for k, sample in like:
+            series = _LIKE + KS.index(k)
             level = slice(series * _LEVELS, (series + 1) * _LEVELS - 1)
             found = np.array([sample.search(known, recall)[0] for recall in RECALLS[::2]])
-            enough = [
-                min([recall, *np.extract(found >= recall, RECALLS[::2])]) for recall in RECALLS
-            ]
+            enough = [min([r, *np.extract(found >= r, RECALLS[::2])]) for r in RECALLS]
             curve[level, column] = np.interp(enough, RECALLS, curve[level, column])
     return replace(centers, curve=curve)
 
@@ -455,24 +459,18 @@ def _nearest(centers: Centers, queries: Array) -> Floats:
     centers.native.products(np.ascontiguousarray(weights, np.float32), products)
     scale = np.sqrt((weights.astype(np.float64) ** 2).mean(axis=1, keepdims=True))
     closeness = products / np.where(scale > 0, scale, 1) - centers.native.squares() / 4
-    nearest: Floats = closeness.max(axis=1).astype(np.float32)
-    return nearest
+    return np.asarray(closeness.max(axis=1), np.float32)
 
 
 class _Sample:
     """Groups of queries, and their k neighbors. What queries are themselves is no neighbor."""
 
     def __init__(
-        self,
-        pieces: CodePieces,
-        k: int,
-        groups: list[Array],
-        own: Rows | None,
-        threads: int | None,
+        self, pieces: CodePieces, k: int, groups: list[Array], own: Rows | None, threads: int | None
     ) -> None:
         most = max(100, min(1000, 4000 // k))
         self._pieces, self._k, self._threads = pieces, k, threads
-        self._groups, self._own = [each[:most] for each in groups], None
+        self._groups = [each[:most] for each in groups]
         self._own = None if own is None else own[:most, None]
         self._best = [self._neighbors(pieces, each, 1)[0] for each in self._groups]
 
@@ -499,18 +497,13 @@ class _Sample:
 
     def margins(self, unit: float) -> tuple[Floats, Floats]:
         """The margin for each of RECALLS, and the share of the rows that are then read."""
-        margins = np.full(len(RECALLS), _FEWEST)
-        read = np.ones(len(RECALLS), np.float32)
-        if 2 * self._k > len(self._pieces):
-            return margins, read
         margin, tried = 0.0, [(0.0, 0.0, 0.0)]  # recalls, shares of the rows, margins
         while tried[-1][0] < RECALLS[-1] and tried[-1][1] < _MOST_READ:
             tried.append((*self.search(self._pieces, Margin(margin * unit)), margin * unit))
             margin = min(-2, margin - max(0.5, -margin / 12))
         recalls = np.maximum.accumulate([each[0] for each in tried[1:]])
-        is_found = np.array(RECALLS) <= recalls[-1]
-        for place, to in ((1, read), (2, margins)):
-            to[is_found] = np.interp(RECALLS, recalls, [each[place] for each in tried[1:]])[
-                is_found
-            ]
-        return margins, read
+        is_found = recalls[-1] >= np.array(RECALLS)
+        margins, read = (
+            np.interp(RECALLS, recalls, [each[i] for each in tried[1:]]) for i in (2, 1)
+        )
+        return np.where(is_found, margins, _FEWEST), np.where(is_found, read, 1)
