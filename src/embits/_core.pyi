@@ -213,8 +213,10 @@ class CellQueries:
         centers: CellCenters,
         weights: NDArray[np.float32],
         probes: NDArray[np.uint32],
-        margin: float,
+        margins: tuple[float, float, float, float],
         longest: NDArray[np.float32],
+        most_rows: NDArray[np.uint64],
+        gave_up: NDArray[np.uint8],
     ) -> None: ...
     @property
     def rows_read(self) -> int: ...

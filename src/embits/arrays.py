@@ -91,6 +91,10 @@ def to_numpy(array: Any) -> NDArray[Any]:
         found = np.asarray(array)
     except ValueError:
         raise InputError("rows of different lengths, expected a matrix of (n, dims)") from None
+    if found.dtype.kind == "U" and isinstance(array, list | tuple):
+        objects = np.array(array, object)
+        if any(str(each).endswith("\0") for each in objects.flat):  # NumPy would cut that off
+            return objects
     if found.dtype.kind == "O" and found.ndim == 1:
         return _stacked(found)
     # A float type that NumPy lacks, such as bfloat16 of `ml_dtypes`.

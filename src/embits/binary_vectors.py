@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from operator import is_not
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast
@@ -32,11 +33,11 @@ from embits.originals import Originals, rescored
 from embits.pretrained import Pretrained
 from embits.rows import FLOATS, LENGTHS, Lengths, Rows, check_parts, joined, slim_rows, taken
 from embits.search import filters, results
-from embits.search.cells import arranged, measured, train, wanted_cells
+from embits.search.cells import RECALLS, arranged, measured, train, wanted_cells
 from embits.search.metrics import METRICS, Prepared, float_vectors, metric_of
 from embits.search.pieces import CodePieces
 from embits.search.rescoring import looked, rescore_bits, wanted_look, wanted_shortlist
-from embits.search.results import NO_ROW, DistanceResult, Found, ScoreResult, ids_of
+from embits.search.results import NO_ROW, CosineResult, DistanceResult, Found, ScoreResult, ids_of
 from embits.search.scan import prepared_top_k, prepared_within, wanted_bound
 from embits.vectors import WordVectors, as_words, is_id
 from embits.word_methods import Key, WordMethods, is_single
@@ -65,7 +66,8 @@ class BinaryVectors(WordMethods, Pretrained):
         subwords: What makes codes of unknown words, if the fastText model had it.
         lengths: The lengths of the vectors, of shape (n,), rounded to a byte each; or None.
         columns: Other values of the rows by name: NumPy or Arrow arrays of n values. `subset` and
-            `concat` carry them; files hold those of NumPy's unsigned integers and floats.
+            `concat` carry them; files hold those of NumPy's unsigned integers and floats. Assign
+            other arrays to change them: searches remember those that they have seen.
 
     Raises:
         InputError: The ids are not as many as the codes, one appears twice, or the coder differs.
@@ -101,14 +103,10 @@ class BinaryVectors(WordMethods, Pretrained):
         self.words = _as_ids(words, len(codes))
         self.coder = coder
         self.subwords = subwords
-        are_stored = isinstance(columns, StoredColumns)
-        self.columns: Mapping[str, Any] = columns if are_stored else dict(columns or {})  # type: ignore[assignment]
         if lengths is not None:
             lengths = lengths if isinstance(lengths, Lengths) else Lengths.of(lengths)
-            self.columns = {**self.columns, LENGTHS: lengths}
-        for name, column in () if are_stored else self.columns.items():
-            if len(column) != len(codes):
-                raise InputError(f"{len(column)} {name} for {len(codes)} codes")
+            columns = {**(columns or {}), LENGTHS: lengths}
+        self.columns = {} if columns is None else columns
 
     @classmethod
     def encoded(cls, vectors: WordVectors, coder: Coder, *, lengths: bool = False) -> Self:
@@ -121,6 +119,34 @@ class BinaryVectors(WordMethods, Pretrained):
     def of_rows(cls, rows: Rows, coder: Coder, subwords: Subwords | None = None) -> Self:
         """Rows with the coder that made their codes."""
         return cls(rows.ids, rows.codes, coder, subwords, columns=rows.columns)
+
+    @property
+    def columns(self) -> Mapping[str, Any]:
+        """Other values of the rows by name, among them their lengths."""
+        return self._columns
+
+    @columns.setter
+    def columns(self, columns: Mapping[str, Any]) -> None:
+        are_stored = isinstance(columns, StoredColumns)
+        for name, column in () if are_stored else columns.items():
+            if len(column) != len(self):
+                raise InputError(f"{len(column)} {name} for {len(self)} codes")
+        self._columns = columns if are_stored else dict(columns)
+        self._made: dict[str, Any] = {}
+
+    def _once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What was made of these columns before, or made now."""
+        columns = tuple(self._columns.values())
+        key, made = self._made.get(name, (None, None))
+        if key is None or len(key) != len(columns) or any(map(is_not, key, columns)):
+            made = make()
+            self._made[name] = columns, made
+        return made
+
+    @property
+    def _arrow_columns(self) -> StoredColumns:
+        made: StoredColumns = self._once("arrow", lambda: StoredColumns.of(self.columns, len(self)))
+        return made
 
     @property
     def rows(self) -> Rows:
@@ -370,8 +396,13 @@ class BinaryVectors(WordMethods, Pretrained):
         """
         chosen = metric_of(metric)
         if not self.dims:  # a collection without rows, so that it has no coder yet
-            empty = np.empty((*np.shape(queries)[:-1], 0), np.int32)
-            return self._named(DistanceResult(empty, empty.astype(np.int64)))
+            wanted_rows(k, 0)
+            rows = np.empty((*np.shape(queries)[:-1], 0), np.int64)
+            if floats is None and rescore is None and chosen.is_distance:
+                return self._named(DistanceResult(rows.astype(np.int32), rows))
+            is_cosine = floats is not None and not chosen.needs_lengths
+            kind = CosineResult if is_cosine else ScoreResult
+            return self._named(kind(rows.astype(np.float32), rows))
         queries = self._queries(queries)
         allowed = self._filters(queries.shape[:-1], where, exclude, rows)
         how: Any = {"threads": threads, "recall": recall, "probes": probes}
@@ -381,6 +412,10 @@ class BinaryVectors(WordMethods, Pretrained):
         originals: Any = floats
         if floats is None and queries.dtype != np.uint8:
             originals = self.columns.get(FLOATS)
+        if device != "cpu" and not chosen.is_distance and (size is None or originals is not None):
+            how = "metric='asymmetric' or 'decoded' with rescore and without floats"
+            how = how if originals is None else "leave metric out"
+            raise InputError(f"a GPU searches by Hamming distance, not {metric!r}: {how}")
         if size is not None and originals is not None:
             queries = float_vectors(queries)
             how |= {"metric": metric, "device": device, "where": allowed, "second_look": look}
@@ -389,8 +424,6 @@ class BinaryVectors(WordMethods, Pretrained):
             finer = rescored(self, originals, queries, found.rows, k, dot=dot)
             return self._named(finer, found.rows_read)
         if size is None:
-            if device != "cpu" and not chosen.is_distance:
-                raise InputError(f"metric={metric!r} on a GPU needs a shortlist: give rescore")
             prepared = chosen.prepare(self.coder, queries)
             how["lengths"] = self._stored_lengths if chosen.needs_lengths else None
             result = self._top_k(prepared, look or k, device, allowed, **how)
@@ -434,18 +467,24 @@ class BinaryVectors(WordMethods, Pretrained):
     def _on_device(self) -> dict[str, DeviceIndex]:
         return {}
 
-    @LazyProperty
+    @property
     def _stored_lengths(self) -> NDArray[np.float32]:
         """The length of each code that is stored; rows that are removed have length 0."""
-        if (live := self.lengths) is None:
+        if LENGTHS not in self.columns:
             needed = 'metric="dot" needs the lengths of the vectors'
             raise InputError(f"{needed}: binarize with lengths=True (--lengths)")
-        codes: Any = self.codes
-        if not isinstance(codes, CodePieces) or codes.is_plain:
-            return live
-        stored = np.zeros(codes.rows.n_stored, np.float32)
-        stored[codes.places(codes.rows.stored(np.arange(len(self))))] = live
-        return stored
+
+        def in_order() -> NDArray[np.float32]:
+            codes: Any = self.codes
+            live: NDArray[np.float32] = self.columns[LENGTHS].floats
+            if not isinstance(codes, CodePieces) or codes.is_plain:
+                return live
+            stored = np.zeros(codes.rows.n_stored, np.float32)
+            stored[codes.places(codes.rows.stored(np.arange(len(self))))] = live
+            return stored
+
+        lengths: NDArray[np.float32] = self._once("lengths", in_order)
+        return lengths
 
     def select(
         self, where: Any = None, exclude: Any = None, *, rows: Any = None
@@ -486,7 +525,7 @@ class BinaryVectors(WordMethods, Pretrained):
         if isinstance(where, Mapping) and not where:
             return None
         if is_filter(where):
-            return StoredColumns.of(self.columns, len(self)).selection(where)
+            return self._arrow_columns.selection(where)
         if isinstance(where, list | tuple) and any(map(is_filter, where)):
             return [self._of_columns(each) for each in where]
         return where
@@ -569,7 +608,10 @@ class BinaryVectors(WordMethods, Pretrained):
         bound = wanted_bound(chosen, distance, similarity, self.n_bits)
         if not self.dims:  # a collection without rows, as in `search`
             starts = np.zeros(len(np.atleast_2d(queries)) + 1, np.int64)
-            return self._named(results.WithinResult(starts, starts[:0], np.empty(0, np.int32)))
+            if chosen.is_distance:
+                return self._named(results.WithinResult(starts, starts[:0], np.empty(0, np.int32)))
+            scores = np.empty(0, np.float32)
+            return self._named(results.WithinScoreResult(starts, starts[:0], scores))
         queries = self._queries(queries)
         allowed = self._filters(queries.shape[:-1], where, exclude, rows)
         prepared = chosen.prepare(self.coder, np.atleast_2d(queries))
@@ -639,7 +681,7 @@ class BinaryVectors(WordMethods, Pretrained):
             {'year': [2022, 2020]}
         """
         listed = [ids] if is_id(ids) else ids
-        chosen, held = self._chosen(listed, rows, "get"), StoredColumns.of(self.columns, len(self))
+        chosen, held = self._chosen(listed, rows, "get"), self._arrow_columns
         if isinstance(columns, str):
             raise InputError(f"columns is the single string {columns!r}, expected a list of names")
         names = held.kinds if columns is None else columns
@@ -655,7 +697,7 @@ class BinaryVectors(WordMethods, Pretrained):
             >>> bits.to_arrow().to_pylist()
             [{'id': 'a', 'year': 2020}, {'id': 'b', 'year': 2021}]
         """
-        return StoredColumns.of(self.columns, len(self)).table(self.ids())
+        return self._arrow_columns.table(self.ids())
 
     def check_undamaged(self) -> None:
         """Check a mapped file before its rows are copied: FormatError if it is damaged."""
@@ -842,7 +884,7 @@ class BinaryVectors(WordMethods, Pretrained):
         codes = METRICS["hamming"].prepare(self.coder, array).queries
         centers = measured(pieces, codes, self._weights(array), threads=threads)
         self.codes = cast("NDArray[np.uint8]", pieces.with_centers(centers))
-        return centers.curve[:, [0, 3]]
+        return centers.curve[: len(RECALLS), [0, 3]]
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write one safetensors file, atomically.

@@ -27,7 +27,7 @@ RESERVED = "id", "lengths", "floats", "cells"
 _KINDS = "string", "int", "float", "bool", "date", "timestamp", "timestamp UTC", "null"
 KIND = re.compile(rf"(list of )?({'|'.join(_KINDS)})")
 _NUMBERS = {"int", "float"}
-_MAX_KNOWN = 32  # filters whose rows are remembered
+_MAX_KNOWN_BYTES = 64 << 20  # of rows of filters that are remembered, or one filter
 
 
 def arrow() -> Any:
@@ -422,9 +422,12 @@ def gathered(
 
 
 def remember(known: dict[Any, Any], key: Any, value: Any) -> None:
-    """Keep a value for later, and few others; threads may do so at the same time."""
-    while len(known) >= _MAX_KNOWN:
-        known.pop(next(iter(list(known))), None)
+    """Keep a value for later, and a few others; threads may do so at the same time."""
+    left = _MAX_KNOWN_BYTES - value.nbytes
+    for oldest, each in reversed(list(known.items())):
+        left -= each.nbytes
+        if left < 0:
+            known.pop(oldest, None)
     known[key] = value
 
 

@@ -65,6 +65,8 @@ def failing_disk(monkeypatch, fail, *, opening_folders=False):
     def opened(path, mode, **kwargs):
         return FailingFile(failing(open)(path, mode, **kwargs), fail)
 
+    real_open = Path.open
+
     def opened_log(self, mode="r", *args, **kwargs):
         if mode != "r+b":
             return real_open(self, mode, *args, **kwargs)

@@ -100,6 +100,12 @@ class Collection(BinaryVectors):
             raise AttributeError(name)
         return getattr(self._snapshot.bits, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("codes", "words", "coder", "columns", "subwords"):
+            how = "add, update and refit change them"
+            raise InputError(f"the {name} of a collection cannot be assigned: {how}")
+        super().__setattr__(name, value)
+
     @property
     def manifest(self) -> Manifest:
         """What the collection consists of: its pieces, in row order."""

@@ -216,15 +216,18 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
         columns = body.get("columns", {})
         more = {"columns": columns, "past": tuple(body.get("past", ())), "pieces": pieces}
         manifest = Manifest(**_checked(Manifest, body), **more)
-        are_kinds = all(name and KIND.fullmatch(kind) for name, kind in columns.items())
-        are_kinds = are_kinds and all(isinstance(each, str) for each in manifest.past)
+        are_strings = all(isinstance(each, str) for each in (*columns.values(), *manifest.past))
         are_lists = all(isinstance(body.get(name, []), list) for name in ("past", "pieces"))
         is_version = (version == VERSION_WITH_LOG) == (manifest.log is not None)
-        is_whole = type(body.get("rows", 0)) is int and are_lists
-        if not (is_whole and are_kinds and is_version):
+        is_whole = type(body.get("rows", 0)) is int and all(columns) and are_strings
+        if not (is_whole and are_lists and is_version):
             raise ValueError("rows")
     except (AttributeError, KeyError, TypeError, ValueError):
         fail("is damaged: it does not list the pieces")
+    for name, kind in columns.items():
+        if not KIND.fullmatch(kind):
+            what = f"has a column {name!r} of the kind {kind!r}, which this embits does not know"
+            fail(f"{what}: install a newer one")
     if problem := _problem(manifest):
         fail(f"is damaged: {problem}: restore it from a copy")
     return manifest
