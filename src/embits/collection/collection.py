@@ -195,8 +195,15 @@ class Collection(BinaryVectors):
         self._put("upsert", vectors, ids, columns, lengths)
 
     def _put(
-        self, change: str, vectors: Any, ids: Any, columns: Any, lengths: bool = False
+        self,
+        change: str,
+        vectors: Any,
+        ids: Any,
+        columns: Any,
+        lengths: bool = False,
+        stale: Sequence[str] = (),
     ) -> None:
+        """Add or replace rows, and remove those with `stale` ids, in one change."""
         coder, ids = self._snapshot.coder, None if ids is None else as_words(ids)
         given = _given(coder, vectors, ids, columns)
         if change != "add" and given.ids is None:
@@ -214,7 +221,8 @@ class Collection(BinaryVectors):
             rows = Rows(words, given.codes, _beside(latest, given, lengths))
             kinds, arrays = fitted(manifest.columns, _arrow_columns(latest, given, found))
             after = replace(latest, manifest=replace(manifest, columns=kinds))
-            changes.append(after, rows, found[found >= 0], PieceColumns.of(arrays, len(rows)))
+            gone = np.union1d(found, latest.rows.ids.find_many(stale))
+            changes.append(after, rows, gone[gone >= 0], PieceColumns.of(arrays, len(rows)))
         if (due := self.manifest.refit_at) is not None and len(self) >= due:
             try:
                 with warnings.catch_warnings(action="ignore", category=TrainingWarning):
