@@ -47,6 +47,10 @@ class Address(click.Path):
 
 
 ADDRESS = Address()
+vectors_argument = click.argument(
+    "vectors", type=ADDRESS, nargs=-1, required=True, metavar="VECTORS...",
+    callback=lambda _, __, paths: paths[0] if len(paths) == 1 else paths,
+)  # fmt: skip
 
 
 class _Range(click.ParamType[Any]):
@@ -410,6 +414,8 @@ def _ray_options(
                 if ray_address or any(value is not None for value in given.values()):
                     raise click.UsageError(f"--ray-address, --{', --'.join(own)} need --ray")
                 return command(cluster=None, **others)
+            if isinstance(others.get("vectors"), tuple):
+                raise click.UsageError("--ray takes one file or one folder")
             if wrong := [name for name in refused if others.get(name)]:
                 raise click.UsageError(f"--{wrong[0].split('_')[0]} cannot be used with --ray")
             given |= {name: others.pop(name) for name in _PASSED_ON if name in others}

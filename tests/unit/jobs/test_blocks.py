@@ -28,9 +28,9 @@ QUICK = {
 
 
 FORMATS = ["v.vec", "v.txt.gz", "v.txt.xz", "v.zip", "v.bin", "v.npy", "rows.npy", "columns.npy",
-           "matrix.safetensors", "v.parquet", "groups.parquet"]  # fmt: skip
+           "matrix.safetensors", "v.parquet", "groups.parquet", "lake"]  # fmt: skip
 WORDS_BESIDE = ["v.npy", "matrix.safetensors"]
-REFUSED = [*WORDS_BESIDE, "v.parquet", "groups.parquet"]  # if words repeat
+REFUSED = [*WORDS_BESIDE, "v.parquet", "groups.parquet", "lake"]  # if words repeat
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -198,7 +198,7 @@ def test_reading_goes_on_at_any_block(tmp_path_factory, rows, at, size):
     words = [f"w{i}" for i in range(rows)]
     with pytest.MonkeyPatch.context() as patched:
         in_blocks(patched, block=size)
-        for name in ("v.vec", "v.bin", "v.npy", "v.parquet"):
+        for name in ("v.vec", "v.bin", "v.npy", "v.parquet", "lake"):
             opened = open_blocks(new_source(write(folder, name, words, matrix)))
             read = list(opened.read(opened.first, words=True))
             assert np.array_equal(np.concatenate([block.matrix for block in read]), matrix)
