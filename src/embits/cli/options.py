@@ -429,7 +429,7 @@ def _ray_options(
     return decorated
 
 
-_PASSED_ON = ("column", "ids", "on_bad", "lengths")  # of the options of a verb
+_PASSED_ON = ("column", "ids", "on_bad", "repeats", "lengths")  # of the options of a verb
 _SHARED = (
     click.option("--ray-address", metavar="NAME", help="A cluster, or auto [default: start one]."),
     click.option("--ray", is_flag=True, is_eager=True, help="Run on Ray, from Parquet to Parquet."),
@@ -439,7 +439,7 @@ _KEEP = names_option("--keep", help="With --ray: columns to keep [default: all o
 _COLUMN = click.option("--column", metavar="COLUMN", help="With --ray: column of the vectors.")
 _IDS = click.option("--ids", metavar="COLUMN", help="With --ray: column that names the queries.")
 ray_options = _ray_options(
-    ("limit", "words", "repeats", "cells"),
+    ("limit", "words", "cells"),
     {"keep": _KEEP, "workers": _WORKERS},
     "Replace a file that does not hold codes, or a folder.",
 )

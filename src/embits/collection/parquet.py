@@ -37,7 +37,8 @@ def parquet_rows(folder: str | os.PathLike[str], entry: Piece, coder: Coder) -> 
     try:
         return _rows(folder, coder, CODE, entry.column, entry)
     except InputError as error:
-        raise FormatError(f"{folder}/{entry.file}, column {entry.column!r}: {error}") from None
+        where, hint = f"{folder}/{entry.file}, column {entry.column!r}", "encode the vectors again"
+        raise FormatError(f'{where}: {error}: {hint}, with repeats="first"') from None
 
 
 def _rows(

@@ -96,14 +96,13 @@ def binarize(
     coder = _chosen_coder(coder, n_bits, method, params)
     if sample is not None and coder.__sklearn_is_fitted__():
         raise InputError("the coder is fitted, so sample would be ignored: leave it out")
-    is_file = isinstance(vectors, str | os.PathLike) or are_paths(vectors)
-    has_columns = is_file or is_table(vectors)
+    has_columns = are_paths(vectors) or is_table(vectors)
     in_file = ids if has_columns and (ids is False or isinstance(ids, str)) else None
     ids = None if ids is None or in_file is not None else as_words(ids)
     if ids is not None:
         check_named(ids)
         check_unique(ids)
-    if isinstance(vectors, str | os.PathLike) or are_paths(vectors):
+    if are_paths(vectors):
         source = new_source(vectors, ids=in_file, column=column, encoding=encoding)
         if ids is None or not holds_words(source):
             source = source if ids is None else replace(source, words=ids)

@@ -94,14 +94,14 @@ def read_vectors(
 
 def new_source(path: Paths, **reading: Unpack[Reading]) -> Source:
     """Files, one that is fetched or a model of gensim, and the options of `read_vectors`."""
-    if are_paths(path):
+    if not are_paths(path):
+        raise InputError(f"{type(path).__name__} is not a path, expected the path of a file")
+    if not isinstance(path, str | os.PathLike):
         if addresses := [each for each in path if is_address(each)]:
             raise InputError(f"{shown(addresses[0])} is one of several: expected one, or files")
         files = chain.from_iterable(vector_files(each) or [Path(each)] for each in path)
         folder = os.path.commonpath([Path(each).absolute() for each in path])
         return Source(Path(folder), files=tuple(files), **reading)
-    if not isinstance(path, str | os.PathLike):
-        raise InputError(f"{type(path).__name__} is not a path, expected the path of a file")
     words = reading.get("words")
     if words is not None and not isinstance(words, str | os.PathLike):
         reading["words"] = as_words(words)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from embits.arrays import to_numpy
 from embits.errors import InputError, MissingExtraError, ReadError, first_line
 from embits.readers.blocks import Block, CountedBlocks, GoodRows, Position, good_rows
 from embits.readers.several import TABLES, partitions
@@ -171,7 +172,7 @@ def column_of(table: Any, name: str) -> Any:
 def _vectors_in(table: Any, columns: Sequence[str], dims: int | None = None) -> GoodRows:
     if _numbers_in(type_of(table.schema, columns[0])):
         return vectors_of(column_of(table, columns[0]), dims)
-    numbers = [table.column(name).to_numpy() for name in columns]
+    numbers = [table.column(name).to_numpy(zero_copy_only=False) for name in columns]
     return good_rows(np.stack(numbers, axis=1), _NOT_FINITE)
 
 
@@ -183,12 +184,12 @@ def is_table(data: Any) -> bool:
 
 def read_table(data: Any, column: str | None, ids: IdColumn) -> WordVectors:
     """The vectors and ids of a table in memory, as of a file; one of numbers alone is a matrix."""
-    pa = _arrow("a table")
     is_pandas = hasattr(data, "iloc")
-    table = pa.Table.from_pandas(data, preserve_index=False) if is_pandas else pa.table(data)
-    is_number = (pa.types.is_integer(t) or pa.types.is_floating(t) for t in table.schema.types)
-    if not (column or ids) and all(is_number):
+    head = to_numpy(data[:1] if is_pandas else data.slice(0, 1))
+    if not (column or ids) and head.ndim == 2 and head.dtype.kind in "fiu":
         return WordVectors(None, data)
+    pa = _arrow("a table")
+    table = pa.Table.from_pandas(data, preserve_index=False) if is_pandas else pa.table(data)
     columns = find_columns(table.schema, "the table", column, ids)
     matrix, bad, found = _vectors_in(table, columns.vectors)
     if len(bad):
@@ -240,7 +241,7 @@ class ParquetBlocks(CountedBlocks):
                 continue
             named = self.words_at(done, done + len(part)) if words else None
             if ids and words:
-                named = _ids_of(self.source, column_of(part, ids), done)
+                named = ids_of(self.source, column_of(part, ids), done)
             good = _vectors_in(part, vectors, self.dims)
             block = self.block(start, len(part), good, named)
             done += len(part)
@@ -312,7 +313,7 @@ def read_id_column(source: Source) -> list[str]:
         raise source.read_error(f"columns {there}", "one with the words: name it with --ids")
     _check_holds_ids(schema, str(source.path), names[0])
     batches = read_batches(source.path, names)
-    return [word for first, batch in batches for word in _ids_of(source, batch.column(0), first)]
+    return [word for first, batch in batches for word in ids_of(source, batch.column(0), first)]
 
 
 def may_hold_ids(path: Path) -> bool:
@@ -367,7 +368,8 @@ def _numbers_in(kind: Any) -> str:
 def _holds_ids(kind: Any, *, numbers: bool = True) -> bool:
     types = _arrow().types
     kind = kind.value_type if types.is_dictionary(kind) else kind
-    is_string = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    is_string = types.is_string(kind) or types.is_large_string(kind)
+    is_string = is_string or str(kind) == "string_view"  # of polars
     is_uuid = str(getattr(kind, "storage_type", kind)) == "fixed_size_binary[16]"
     return bool(is_string or (numbers and (types.is_integer(kind) or is_uuid)))
 
@@ -394,7 +396,8 @@ def _float_columns(schema: Any, where: str) -> list[str]:
     return [numbers[number] for number in sorted(numbers)]
 
 
-def _ids_of(source: Source, column: Any, first: int) -> list[str]:
+def ids_of(source: Source, column: Any, first: int) -> list[str]:
+    """The ids in a column, of which the first is that of row `first`."""
     if column.null_count:
         row = first + column.is_null().index(True).as_py()
         raise source.read_error("a null", "an id", f"row {row}")

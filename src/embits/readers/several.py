@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
@@ -14,15 +14,15 @@ from urllib.parse import unquote
 
 from embits.errors import InputError
 from embits.readers.blocks import Block, Blocks, CountedBlocks, Findings, Position
-from embits.readers.source import AnyPath, Source
+from embits.readers.source import AnyPath, Paths, Source
 
 TABLES = (".parquet", ".pq")
 
 
-def are_paths(paths: Any) -> TypeGuard[Sequence[AnyPath]]:
-    """Whether these are the paths of several files."""
-    is_list = isinstance(paths, list | tuple) and len(paths) > 0
-    return is_list and all(isinstance(each, str | os.PathLike) for each in paths)
+def are_paths(paths: Any) -> TypeGuard[Paths]:
+    """Whether it is the path of a file or folder, or a list of paths."""
+    listed = paths if isinstance(paths, list | tuple) else [paths]
+    return len(listed) > 0 and all(isinstance(each, str | os.PathLike) for each in listed)
 
 
 def vector_files(path: AnyPath) -> list[Path]:
@@ -83,13 +83,10 @@ class SeveralBlocks(Blocks):
         super().__init__(source, first.dims, first.first)
         self._starts = [*accumulate(sizes)]
         self.named = self.words_apart = first.named
-        for each in self._files:
-            if each.dims != first.dims:
-                expected = f"{first.dims} as in {first.source.name}"
-                raise each.source.read_error(f"vectors of {each.dims} numbers", expected)
-            if each.named != first.named:
-                expected = f"as many as in {first.source.name}: --no-ids (ids=False) reads none"
-                raise each.source.read_error("ids" if each.named else "no ids", expected)
+        kinds = [f"{e.dims} numbers {'and an id' if e.named else ''} a row" for e in self._files]
+        for each, kind in zip(self._files, kinds, strict=True):
+            if kind != kinds[0]:
+                raise each.source.read_error(kind, f"{kinds[0]} as in {first.source.name}")
         if all(each.n_rows is not None for each in self._files):
             self.n_rows = self._starts[-1]
         names = dict.fromkeys(chain.from_iterable(map(partitions, source.files)))

@@ -133,9 +133,10 @@ def test_errors_and_warnings_name_the_file_and_the_row_in_it(lake: Path) -> None
         assert any(f"1 row left out, the first at {last}, row 8: found " in note for note in notes)
     write(last, MATRIX[41:, :3], id=ids)
     first = lake / "year=2023/part-0.parquet"
-    assert refused(lake) == f"{last}: found vectors of 3 numbers, expected 5 as in {first}"
+    wanted = f"expected 5 numbers and an id a row as in {first}"
+    assert refused(lake) == f"{last}: found 3 numbers and an id a row, {wanted}"
     write(last, MATRIX[41:])
-    assert refused(lake).startswith(f"{last}: found no ids, expected as many as in {first}")
+    assert refused(lake) == f"{last}: found 5 numbers a row, {wanted}"
 
 
 def test_large_values_are_bad_rows_in_a_matrix_too(tmp_path: Path) -> None:
@@ -154,7 +155,7 @@ def test_what_is_no_folder_of_matrices_is_refused(tmp_path: Path) -> None:
     write(folder / "b.npy", MATRIX)
     np.save(folder / "a.npy", MATRIX[:3])
     pq.write_table(pa.table({"id": ["x", "y", "z"]}), folder / "a.parquet")  # the ids of a.npy
-    assert "a.npy: found ids" in refused(folder).replace("b.npy: found no ids", "a.npy: found ids")
+    assert "b.npy: found 5 numbers a row, expected 5 numbers and an id" in refused(folder)
     write(folder / "c.parquet", MATRIX)
     assert refused(folder) == (
         f"{folder}: found a.npy and c.parquet, expected files of one kind: name those to read"
@@ -221,11 +222,14 @@ def test_skipping_keeps_the_rows_of_the_width_that_most_have(tmp_path: Path, gro
 def test_tables_in_memory_are_read_as_files(kind: str) -> None:
     ids = [f"d{row}" for row in range(90)]
     made = table(MATRIX, id=ids, other=ids[::-1], w=list(map(list, MATRIX[:, :2])))
+    numbers = pa.table({f"c{number}": MATRIX[:, number] for number in range(5)})
     if kind == "polars":
-        made = pytest.importorskip("polars").from_arrow(made)
+        made, numbers = map(pytest.importorskip("polars").from_arrow, (made, numbers))
     elif kind == "pandas":
         pytest.importorskip("pandas")
-        made = made.to_pandas()
+        made, numbers = made.to_pandas(), numbers.to_pandas()
+    codes = embits.binarize(numbers, 8, "lsh").codes  # numbers alone are a matrix
+    assert np.array_equal(codes, embits.binarize(MATRIX, 8, "lsh").codes)
     bits = embits.binarize(made, 8, "lsh", column="v")
     assert np.array_equal(bits.codes, embits.binarize(MATRIX, 8, "lsh").codes)
     assert list(bits.words) == ids
