@@ -48,9 +48,13 @@ class Address(click.Path):
 
 ADDRESS = Address()
 vectors_argument = click.argument(
-    "vectors", type=ADDRESS, nargs=-1, required=True, metavar="VECTORS...",
+    "vectors",
+    type=ADDRESS,
+    nargs=-1,
+    required=True,
+    metavar="VECTORS...",
     callback=lambda _, __, paths: paths[0] if len(paths) == 1 else paths,
-)  # fmt: skip
+)
 
 
 class _Range(click.ParamType[Any]):

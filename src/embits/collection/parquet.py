@@ -37,8 +37,8 @@ def parquet_rows(folder: str | os.PathLike[str], entry: Piece, coder: Coder) -> 
     try:
         return _rows(folder, coder, CODE, entry.column, entry)
     except InputError as error:
-        where, hint = f"{folder}/{entry.file}, column {entry.column!r}", "encode the vectors again"
-        raise FormatError(f'{where}: {error}: {hint}, with repeats="first"') from None
+        where, hint = f"{folder}/{entry.file}, column {entry.column!r}", 'with repeats="first"'
+        raise FormatError(f"{where}: {error}: encode the vectors again {hint}") from None
 
 
 def _rows(

@@ -146,7 +146,8 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
         words, repeated = Vocabulary.with_repeats(joined_rows(unsure).ids)
         if repeated:
             column = f", column {unsure[0].entry.column!r}" if unsure[0].entry.column else ""
-            raise FormatError(f"{folder}{column}: the id {words[repeated[0]]!r} appears twice")
+            found, hint = f"the id {words[repeated[0]]!r} appears twice", 'with repeats="first"'
+            raise FormatError(f"{folder}{column}: {found}: encode the vectors again {hint}")
     return Snapshot(folder, manifest, coder, pieces)
 
 

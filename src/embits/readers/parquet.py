@@ -185,6 +185,8 @@ def is_table(data: Any) -> bool:
 def read_table(data: Any, column: str | None, ids: IdColumn) -> WordVectors:
     """The vectors and ids of a table in memory, as of a file; one of numbers alone is a matrix."""
     is_pandas = hasattr(data, "iloc")
+    if not is_pandas and not hasattr(data, "slice"):  # such as batches of DuckDB
+        data = _arrow("a table").table(data)
     head = to_numpy(data[:1] if is_pandas else data.slice(0, 1))
     if not (column or ids) and head.ndim == 2 and head.dtype.kind in "fiu":
         return WordVectors(None, data)

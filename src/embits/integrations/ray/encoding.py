@@ -39,16 +39,7 @@ from embits.file.overwrite import OVERWRITE
 from embits.ids.vocabulary import Vocabulary
 from embits.integrations import Facts
 from embits.integrations.ray import tasks
-from embits.readers.parquet import (
-    column_of,
-    find_columns,
-    ids_of,
-    open_table,
-    parquet_files,
-    read_batches,
-    type_of,
-    vectors_of,
-)
+from embits.readers import parquet
 from embits.readers.source import Repeats, Source
 from embits.remote import is_address
 from embits.rows import Lengths
@@ -108,8 +99,7 @@ def encode(
     with tasks.plain_errors():
         source = Vectors(vectors, column, ids)
         kept = _kept(source, keep, ids, lengths)
-        how = [facts, coder_checksum(coder), ids, kept, on_bad]
-        job = source.digest(how, workers)
+        job = source.digest([facts, coder_checksum(coder), ids, kept, on_bad], workers)
         output = _Folder(target, source, overwrite, job)
         own = output.address, output.job, facts
         try:
@@ -179,7 +169,7 @@ def _write_part(
             columns = [batch.table.column(name) for name in keep]
             if ids is not None:  # refuses those that are null or empty
                 file = Source(Path(batch.file or "the dataset"))
-                ids_of(file, batch.table.column(ids), batch.first)
+                parquet.ids_of(file, batch.table.column(ids), batch.first)
             if len(bad):
                 good = np.delete(np.arange(len(batch.table)), bad)
                 columns = [column.take(good) for column in columns]
@@ -245,9 +235,7 @@ def _manifest(coder: Coder, parts: list[Piece], ids: str | None) -> Manifest:
 class _Folder:
     """The folder to write: parts, which have the name of the job, the coder, and the manifest."""
 
-    def __init__(
-        self, target: str | os.PathLike[str], source: Vectors, overwrite: bool, job: str | None
-    ) -> None:
+    def __init__(self, target: Any, source: Vectors, overwrite: bool, job: str | None) -> None:
         self._files, self._path = locate(target)
         self.address = os.fspath(target) if is_address(target) else self._path
         self._listed = set[str]()
@@ -309,7 +297,9 @@ class _Folder:
         for piece, (start, stop) in zip(pieces, pairwise(starts), strict=True):
             rows = np.setdiff1d(np.arange(start, stop), repeated) - start
             if len(rows) < piece.rows:
-                table = open_table(f"{self._path}/{piece.file}", self._files).read().take(rows)
+                table = (
+                    parquet.open_table(f"{self._path}/{piece.file}", self._files).read().take(rows)
+                )
                 piece = Piece(f"first-{piece.file}", len(rows))
                 path = f"{self._path}/{piece.file}"
                 tasks.write_parquet(self._files, path, [table], table.schema.metadata)
@@ -351,7 +341,7 @@ class Batch:
 
     def read(self, dims: int | None, on_bad: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The good vectors, float32 (n, dims), and the numbers of the bad rows to skip."""
-        matrix, bad, found = vectors_of(column_of(self.table, self.column), dims)
+        matrix, bad, found = parquet.vectors_of(parquet.column_of(self.table, self.column), dims)
         if len(bad) == 0 or on_bad == "skip":
             return matrix, bad
         row = f"row {self.first + bad[0]}"
@@ -376,9 +366,9 @@ class Vectors:
         else:
             self.name, self._dataset = os.fspath(source), None
             files, path = locate(source)
-            paths = parquet_files(path, files)
+            paths = parquet.parquet_files(path, files)
             with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-                tables = list(pool.map(lambda file: open_table(file, files), paths))
+                tables = list(pool.map(lambda file: parquet.open_table(file, files), paths))
             self.schema = tables[0].schema_arrow
             self._stamps = [(i.path, i.size, i.mtime_ns) for i in files.get_file_info(paths)]
             for file, data in zip(paths, (table.metadata for table in tables), strict=True):
@@ -386,8 +376,8 @@ class Vectors:
                     self._groups.append((file, number, group.num_rows, group.total_byte_size))
             if self.n_rows == 0:
                 raise ReadError(f"{source}: found {len(paths)} files of 0 rows, expected vectors")
-        found = find_columns(self.schema, self.name, column, ids or False).vectors
-        if len(found) != 1 or pa.types.is_floating(type_of(self.schema, found[0])):
+        found = parquet.find_columns(self.schema, self.name, column, ids or False).vectors
+        if len(found) != 1 or pa.types.is_floating(parquet.type_of(self.schema, found[0])):
             raise ReadError(f"{self.name}: found columns of floats, expected one of float lists")
         self.column: str = found[0]
 
@@ -462,11 +452,14 @@ def map_piece(
 def _read_piece(piece: Any, address: str, column: str, keep: Sequence[str]) -> Iterator[Batch]:
     files, _ = locate(address)
     for file, of_file in groupby(piece, key=itemgetter(0)):
-        groups, schema = [group for _, group in of_file], open_table(file, files).schema_arrow
-        if missing := [name for name in (column, *keep) if type_of(schema, name) is None]:
+        groups, schema = (
+            [group for _, group in of_file],
+            parquet.open_table(file, files).schema_arrow,
+        )
+        if missing := [name for name in (column, *keep) if parquet.type_of(schema, name) is None]:
             found = f"found columns {', '.join(schema.names[:12])}"
             raise ReadError(f"{file}: {found}, expected {', '.join(missing)} too")
-        for first, rows in read_batches(
+        for first, rows in parquet.read_batches(
             file, [column, *keep], files, groups=groups, size=ROWS_AT_ONCE
         ):
             yield Batch(pa.Table.from_batches([rows]), column, file, first)
