@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 from embits.binary_vectors import BinaryVectors, concat
 from embits.coders import Coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
-from embits.errors import FormatError, InputError, MissingExtraError, ReadError, first_line
+from embits.errors import (
+    ENCODE_AGAIN,
+    FormatError,
+    InputError,
+    MissingExtraError,
+    ReadError,
+    first_line,
+)
 from embits.file import contents
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
@@ -37,8 +44,8 @@ def parquet_rows(folder: str | os.PathLike[str], entry: Piece, coder: Coder) -> 
     try:
         return _rows(folder, coder, CODE, entry.column, entry)
     except InputError as error:
-        where, hint = f"{folder}/{entry.file}, column {entry.column!r}", 'with repeats="first"'
-        raise FormatError(f"{where}: {error}: encode the vectors again {hint}") from None
+        where = f"{folder}/{entry.file}, column {entry.column!r}"
+        raise FormatError(f"{where}: {error}: {ENCODE_AGAIN}") from None
 
 
 def _rows(

@@ -89,7 +89,7 @@ def test_an_id_in_two_files_is_refused(tmp_path):
     folder = written(tmp_path / "c", "word")
     (folder / "part-00001.parquet").write_bytes((folder / "part-00000.parquet").read_bytes())
     with pytest.raises(
-        embits.FormatError, match="'w0' appears twice: encode .* again with repeats="
+        embits.FormatError, match=r"'w0' appears twice: encode the vectors again.*first\)$"
     ):
         embits.load(folder)
 
