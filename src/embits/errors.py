@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 # The hint of an `UnknownWordError` for a whole number.
 ROWS_BY_NAME = "whole numbers are ids here: give row numbers as rows= (--rows), or bits.codes[row]"
+ENCODE_AGAIN = 'encode the vectors again with repeats="first" (--repeats first)'
 
 
 class EmbitsError(Exception):

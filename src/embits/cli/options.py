@@ -47,6 +47,14 @@ class Address(click.Path):
 
 
 ADDRESS = Address()
+vectors_argument = click.argument(
+    "vectors",
+    type=ADDRESS,
+    nargs=-1,
+    required=True,
+    metavar="VECTORS...",
+    callback=lambda _, __, paths: paths[0] if len(paths) == 1 else paths,
+)
 
 
 class _Range(click.ParamType[Any]):
@@ -410,6 +418,8 @@ def _ray_options(
                 if ray_address or any(value is not None for value in given.values()):
                     raise click.UsageError(f"--ray-address, --{', --'.join(own)} need --ray")
                 return command(cluster=None, **others)
+            if isinstance(others.get("vectors"), tuple):
+                raise click.UsageError("--ray takes one file or one folder")
             if wrong := [name for name in refused if others.get(name)]:
                 raise click.UsageError(f"--{wrong[0].split('_')[0]} cannot be used with --ray")
             given |= {name: others.pop(name) for name in _PASSED_ON if name in others}
@@ -423,7 +433,7 @@ def _ray_options(
     return decorated
 
 
-_PASSED_ON = ("column", "ids", "on_bad", "lengths")  # of the options of a verb
+_PASSED_ON = ("column", "ids", "on_bad", "repeats", "lengths")  # of the options of a verb
 _SHARED = (
     click.option("--ray-address", metavar="NAME", help="A cluster, or auto [default: start one]."),
     click.option("--ray", is_flag=True, is_eager=True, help="Run on Ray, from Parquet to Parquet."),
@@ -433,7 +443,7 @@ _KEEP = names_option("--keep", help="With --ray: columns to keep [default: all o
 _COLUMN = click.option("--column", metavar="COLUMN", help="With --ray: column of the vectors.")
 _IDS = click.option("--ids", metavar="COLUMN", help="With --ray: column that names the queries.")
 ray_options = _ray_options(
-    ("limit", "words", "repeats", "cells"),
+    ("limit", "words", "cells"),
     {"keep": _KEEP, "workers": _WORKERS},
     "Replace a file that does not hold codes, or a folder.",
 )

@@ -201,8 +201,15 @@ class Collection(BinaryVectors):
         self._put("upsert", vectors, ids, columns, lengths)
 
     def _put(
-        self, change: str, vectors: Any, ids: Any, columns: Any, lengths: bool = False
+        self,
+        change: str,
+        vectors: Any,
+        ids: Any,
+        columns: Any,
+        lengths: bool = False,
+        stale: Sequence[str] = (),
     ) -> None:
+        """Add or replace rows, and remove those with `stale` ids, in one change."""
         coder, ids = self._snapshot.coder, None if ids is None else as_words(ids)
         given = _given(coder, vectors, ids, columns)
         if change != "add" and given.ids is None:
@@ -219,8 +226,10 @@ class Collection(BinaryVectors):
             manifest, words, found = _placed(change, latest, given)
             rows = Rows(words, given.codes, _beside(latest, given, lengths))
             kinds, arrays = fitted(manifest.columns, _arrow_columns(latest, given, found))
-            after, gone = replace(manifest, columns=kinds), found[found >= 0]
-            changes.append(latest, after, rows, gone, PieceColumns.of(arrays, len(rows)))
+            after = replace(manifest, columns=kinds)
+            gone = np.union1d(found, latest.rows.ids.find_many(stale))
+            table = PieceColumns.of(arrays, len(rows))
+            changes.append(latest, after, rows, gone[gone >= 0], table)
         if (due := self.manifest.refit_at) is not None and len(self) >= due:
             try:
                 with warnings.catch_warnings(action="ignore", category=TrainingWarning):

@@ -186,7 +186,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 def no_manifest(folder: Any) -> FormatError:
     """The error for a folder without a manifest."""
-    reason = "it is not a collection, or the job that writes it has not finished"
+    reason = "it is not a collection, or its job has not finished: run the job again"
     return FormatError(f"{folder} has no {MANIFEST}: {reason}")
 
 

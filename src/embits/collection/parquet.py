@@ -21,7 +21,14 @@ from embits.binary_vectors import BinaryVectors, concat
 from embits.bounded_json import parse_json
 from embits.coders import Coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
-from embits.errors import FormatError, InputError, MissingExtraError, ReadError, first_line
+from embits.errors import (
+    ENCODE_AGAIN,
+    FormatError,
+    InputError,
+    MissingExtraError,
+    ReadError,
+    first_line,
+)
 from embits.file import contents
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
@@ -38,7 +45,8 @@ def parquet_rows(folder: str | os.PathLike[str], entry: Piece, coder: Coder) -> 
     try:
         return _rows(folder, coder, CODE, entry.column, entry)
     except InputError as error:
-        raise FormatError(f"{folder}/{entry.file}, column {entry.column!r}: {error}") from None
+        where = f"{folder}/{entry.file}, column {entry.column!r}"
+        raise FormatError(f"{where}: {error}: {ENCODE_AGAIN}") from None
 
 
 def _rows(

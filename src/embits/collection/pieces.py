@@ -32,7 +32,7 @@ from embits.collection.manifest import (
     with_rows,
 )
 from embits.columns import PieceColumns, StoredColumns, arrow, arrow_type, kind_of
-from embits.errors import FormatError, InputError, ReadError, first_line
+from embits.errors import ENCODE_AGAIN, FormatError, InputError, ReadError, first_line
 from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
 from embits.file.store import MAX_HEADER
@@ -165,7 +165,8 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
             raise FormatError(f"{folder}: damaged: ids are not those of rows that were added")
         if repeated:
             column = f", column {unsure[0].entry.column!r}" if unsure[0].entry.column else ""
-            raise FormatError(f"{folder}{column}: the id {words[repeated[0]]!r} appears twice")
+            found = f"the id {words[repeated[0]]!r} appears twice: {ENCODE_AGAIN}"
+            raise FormatError(f"{folder}{column}: {found}")
     return Snapshot(folder, manifest, coder, pieces, listed, log)
 
 
@@ -286,7 +287,8 @@ def _named(folder: Path, name: str) -> Iterator[None]:
         raise MissingPieceError(f"{lost}: {_RESTORE}") from None
     except (FormatError, ReadError) as error:  # ReadError: a Parquet file lacks the column
         text = str(error)
-        raise FormatError(text if _RESTORE in text else f"{text}: {_RESTORE}") from None
+        has_hint = _RESTORE in text or ENCODE_AGAIN in text
+        raise FormatError(text if has_hint else f"{text}: {_RESTORE}") from None
     except OSError as error:
         if error.errno not in _UNREADABLE:  # such as too many open files
             raise

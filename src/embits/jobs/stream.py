@@ -75,9 +75,10 @@ class Steps:
 
 def open_large(source: Source, steps: Steps, fits: Coder | None = None) -> Blocks | None:
     """The file to be read in blocks, to fit a coder on it if one is given; None: read it whole."""
-    if not source.path.is_file():
+    if not all(path.is_file() for path in source.files or [source.path]):
         return None  # the reader raises the error
-    least = STREAM_PACKED_FROM if is_compressed(source.path) else STREAM_FROM
+    is_packed = not source.files and is_compressed(source.path)
+    least = STREAM_PACKED_FROM if is_packed else STREAM_FROM
     if source.size <= least * (SHUFFLED if fits is not None and fits.shuffles_rows else 1):
         return None
     return open_blocks(replace(source, progress=steps))
@@ -106,7 +107,9 @@ def input_identity(source: Source) -> dict[str, Any]:
     names = ("limit", "on_bad", "repeats", "ids", "column", "encoding")
     options = {name: getattr(source, name) for name in names}
     fetched = source.fetched and {"address": source.name, "sha256": source.fetched.checksum}
-    return (fetched or file_identity(source.path)) | options | {"words": words}
+    each = [file_identity(path) for path in source.files]
+    several = each and {"files": hashlib.sha256(json.dumps(each).encode()).hexdigest()}
+    return (fetched or several or file_identity(source.path)) | options | {"words": words}
 
 
 @contextmanager
@@ -247,8 +250,7 @@ class Passes:
         if repeated:
             first = repeated[0]
             place = np.fromfile(self._folder / "places", np.int64, 1, offset=8 * first)[0]
-            where = f"{self._blocks.unit} {place}"
-            self._blocks.report_repeats(len(repeated), where, words[first])
+            self._blocks.report_repeats(len(repeated), int(place), words[first])
             self._dropped = np.array(repeated, np.int64)
             return PieceWords([words], self._dropped).merged()
         return words
