@@ -169,6 +169,33 @@ def test_a_file_that_does_not_fit_is_named_in_one_line(folder, verb):
     assert contents(folder) == before
 
 
+_INTERRUPTED = """
+import builtins, signal, sys
+imported = builtins.__import__
+def interrupting(name, *rest):
+    if name == "numpy":
+        signal.raise_signal(signal.SIGINT)
+    return imported(name, *rest)
+builtins.__import__ = interrupting
+sys.argv = [sys.argv[1]]
+import embits
+"""
+
+
+@pytest.mark.parametrize("program", ["/usr/bin/embits", "C:\\bin\\embits.exe"])
+def test_an_interrupt_while_the_program_is_imported_prints_nothing(program):
+    command = [sys.executable, "-c", _INTERRUPTED, program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("program", ["analysis.py", "/usr/bin/embits-like", "-m"])
+def test_an_interrupt_while_others_import_embits_is_theirs(program):
+    command = [sys.executable, "-c", _INTERRUPTED, program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "KeyboardInterrupt" in done.stderr
+
+
 def test_words_and_messages_do_not_steer_the_terminal(tmp_path):
     """A stranger's word may hold escape sequences, line ends, or turn the direction of writing."""
     words = ["\x1b]0;owned\x07", "a\nb\rc", "\x9b31m", "\u202egnp", "a\u200fb\u061c\u200e"]

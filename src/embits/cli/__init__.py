@@ -13,6 +13,7 @@ import warnings
 import click
 from click.shell_completion import CompletionItem
 
+from embits._interrupt import raise_interrupts
 from embits._version import __version__
 from embits.cli.output import one_line, say
 from embits.errors import EmbitsError
@@ -144,6 +145,7 @@ def main() -> None:
     logger.propagate = False
     logger.addHandler(_Notes())
     try:
+        raise_interrupts()
         sys.exit(embits.main(standalone_mode=False))
     except click.ClickException as error:  # wrong usage: exit code 2
         if not isinstance(error, click.BadParameter) or isinstance(error, click.MissingParameter):
