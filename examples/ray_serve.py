@@ -99,7 +99,7 @@ class Router:
         try:
             asked = one_machine.parsed(await one_machine.body(request))
         except one_machine.BadRequestError as error:
-            return JSONResponse({"error": str(error)}, 400)
+            return error.response()
         if is_one := "vector" in asked:
             asked["vectors"] = [asked.pop("vector")]
         manifest: Manifest | None = None
