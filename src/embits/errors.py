@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator
@@ -125,8 +127,15 @@ class MissingExtraError(EmbitsError, ImportError):
     """An optional package is not installed: the message names the line that installs it."""
 
     def __init__(self, purpose: str, extra: str, hint: str = "") -> None:
-        install = hint or f"pip install 'embits[{extra}]'"
-        super().__init__(f"for {purpose}, install an extra package: {install}")
+        from importlib import metadata
+
+        with contextlib.suppress(metadata.PackageNotFoundError):  # it is not installed itself
+            lines = [each for each in metadata.requires("embits") or () if f'"{extra}"' in each]
+            packages = [re.sub(r"(;| and) extra == .*", "", line) for line in lines]
+            names = " and ".join(re.split(r"[^\w.-]", package)[0] for package in packages)
+            line = f"pip install {shlex.join(packages)} (the extra embits[{extra}])"
+            hint = hint or f"install {names}: {line}"
+        super().__init__(f"for {purpose}, {hint or f'install the extra embits[{extra}]'}")
         self.extra = extra
 
 

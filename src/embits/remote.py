@@ -130,7 +130,7 @@ def _file_system(address: str) -> tuple[Any, str]:
         with _one_line(name):
             files, inner = url_to_fs(address, **options)
     except ImportError as error:
-        hint = "" if scheme in _EXTRAS else first_line(error)
+        hint = "" if scheme in _EXTRAS else f"a package is missing: {first_line(error)}"
         raise MissingExtraError(name, _EXTRAS.get(scheme, "remote"), hint) from None
     return files, inner
 

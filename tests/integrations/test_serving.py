@@ -1,6 +1,5 @@
 """The example server under load: right answers, bounded memory, no request fails during changes."""
 
-import contextlib
 import datetime
 import json
 import os

@@ -45,7 +45,8 @@ def sentence_transformer(name: str) -> Encoder:
     try:
         package = import_module("sentence_transformers")
     except ImportError:
-        hint, what = "pip install sentence-transformers", f"{name!r}, which is no file or folder"
+        hint = "install its package: pip install sentence-transformers"
+        what = f"{name!r}, which is no file or folder"
         raise MissingExtraError(f"the encoder {what}", "text", hint) from None
     try:
         return cast("Encoder", package.SentenceTransformer(name))

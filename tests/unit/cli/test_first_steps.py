@@ -135,4 +135,5 @@ def test_evaluate_refuses_raw_vectors_of_other_dimensions(codes, tmp_path):
 def test_a_report_without_figures_is_noted(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     note_missing_figures()
-    assert capsys.readouterr().err == "embits: note: no figures: pip install 'embits[plots]'\n"
+    install = "install matplotlib: pip install 'matplotlib>=3.8' (the extra embits[plots])"
+    assert capsys.readouterr().err == f"embits: note: for figures, {install}\n"
