@@ -48,7 +48,7 @@ from embits.columns import Condition
 MAX_K = 1000
 MAX_QUERIES = 1000
 MAX_RESULTS = 100_000  # of a request: queries times k
-MAX_BYTES = 1 << 20  # reading as much JSON takes 20 ms, in which other requests wait
+MAX_BYTES = 1 << 20  # reading that much JSON takes tens of milliseconds, and others wait
 BODY_SECONDS = 10.0
 FILTERS = {"where", "exclude"}
 OPTIONS = FILTERS | {"metric", "rescore", "recall", "probes"}

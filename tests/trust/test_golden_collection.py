@@ -73,6 +73,7 @@ def test_the_coder_has_the_checksum_that_the_documentation_gives():
     assert digest.hexdigest() == manifest["coder"]
 
 
+@pytest.mark.filterwarnings("ignore:lengths of vectors vary widely")
 @pytest.mark.parametrize("change", ["add", "compact", "refit"])
 def test_a_collection_of_0_3_can_be_changed_and_keeps_its_columns(change, tmp_path):
     pytest.importorskip("pyarrow")
