@@ -5,22 +5,13 @@ import signal
 import sys
 
 
-def raise_interrupts() -> None:
-    """From now on Ctrl-C is a KeyboardInterrupt again."""
-    if signal.getsignal(signal.SIGINT) is _exit:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _exit(*_: object) -> None:
+def leave(*_: object) -> None:
+    """End the process at once: nothing has begun."""
     os._exit(130)
 
 
-def _is_command_line() -> bool:
-    if sys.argv[:1] == ["-m"]:  # while Python imports the package whose `__main__` it runs
-        return sys.orig_argv[-len(sys.argv) :][:1] == ["embits"]
-    name = "".join(sys.argv[:1]).replace("\\", "/").rpartition("/")[2]
-    return name.removesuffix(".exe") == "embits"
-
-
-if signal.getsignal(signal.SIGINT) is signal.default_int_handler and _is_command_line():
-    signal.signal(signal.SIGINT, _exit)
+# With -m, the name of the program is read while Python imports the package that it is in.
+_name = "".join(sys.orig_argv[-len(sys.argv) :][:1] if sys.argv[:1] == ["-m"] else sys.argv[:1])
+_is_program = _name.replace("\\", "/").rpartition("/")[2] in ("embits", "embits.exe")
+if _is_program and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, leave)

@@ -10,6 +10,10 @@ import shlex
 import sys
 import warnings
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.metadata import distributions
+from itertools import chain
+from typing import Any
 
 # The hint of an `UnknownWordError` for a whole number.
 ROWS_BY_NAME = "whole numbers are ids here: give row numbers as rows= (--rows), or bits.codes[row]"
@@ -127,16 +131,20 @@ class MissingExtraError(EmbitsError, ImportError):
     """An optional package is not installed: the message names the line that installs it."""
 
     def __init__(self, purpose: str, extra: str, hint: str = "") -> None:
-        from importlib import metadata
-
-        with contextlib.suppress(metadata.PackageNotFoundError):  # it is not installed itself
-            lines = [each for each in metadata.requires("embits") or () if f'"{extra}"' in each]
-            packages = [re.sub(r"(;| and) extra == .*", "", line) for line in lines]
-            names = " and ".join(re.split(r"[^\w.-]", package)[0] for package in packages)
-            line = f"pip install {shlex.join(packages)} (the extra embits[{extra}])"
-            hint = hint or f"install {names}: {line}"
-        super().__init__(f"for {purpose}, {hint or f'install the extra embits[{extra}]'}")
+        needs = chain.from_iterable(each.requires or () for each in distributions(name="embits"))
+        mine = [re.sub(r"(;| and) extra == .*", "", line) for line in needs if f'"{extra}"' in line]
+        names = " and ".join(re.split(r"[^\w.-]", each)[0] for each in mine)
+        install = f"{names}: pip install {shlex.join(mine)} (the extra embits[{extra}])"
+        super().__init__(f"for {purpose}, install {hint or install}")
         self.extra = extra
+
+
+def package(name: str, purpose: str, extra: str, hint: str = "") -> Any:
+    """Import an optional package, or raise a `MissingExtraError`."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingExtraError(purpose, extra, hint) from error
 
 
 class ClusterError(EmbitsError, RuntimeError):

@@ -115,12 +115,10 @@ def size_at(address: str) -> int:
 
 def _file_system(address: str) -> tuple[Any, str]:
     scheme, name = urlsplit(address).scheme.lower(), shown(address)
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError:
-        raise MissingExtraError(name, "remote") from None
     options: dict[str, Any] = {}
     try:
+        from fsspec.core import url_to_fs
+
         if scheme in ("http", "https"):
             from aiohttp import ClientTimeout
 
@@ -130,7 +128,7 @@ def _file_system(address: str) -> tuple[Any, str]:
         with _one_line(name):
             files, inner = url_to_fs(address, **options)
     except ImportError as error:
-        hint = "" if scheme in _EXTRAS else f"a package is missing: {first_line(error)}"
+        hint = "" if error.name or scheme in _EXTRAS else f"a package: {first_line(error)}"
         raise MissingExtraError(name, _EXTRAS.get(scheme, "remote"), hint) from None
     return files, inner
 

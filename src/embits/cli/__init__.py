@@ -7,13 +7,14 @@ import functools
 import importlib
 import logging
 import os
+import signal
 import sys
 import warnings
 
 import click
 from click.shell_completion import CompletionItem
 
-from embits._interrupt import raise_interrupts
+from embits._interrupt import leave
 from embits._version import __version__
 from embits.cli.output import one_line, say
 from embits.errors import EmbitsError
@@ -145,7 +146,8 @@ def main() -> None:
     logger.propagate = False
     logger.addHandler(_Notes())
     try:
-        raise_interrupts()
+        if signal.getsignal(signal.SIGINT) is leave:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.exit(embits.main(standalone_mode=False))
     except click.ClickException as error:  # wrong usage: exit code 2
         if not isinstance(error, click.BadParameter) or isinstance(error, click.MissingParameter):

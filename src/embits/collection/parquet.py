@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from embits.binary_vectors import BinaryVectors, concat
 from embits.coders import Coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
-from embits.errors import FormatError, InputError, MissingExtraError, ReadError, first_line
+from embits.errors import FormatError, InputError, ReadError, first_line, package
 from embits.file import contents
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
@@ -178,11 +178,8 @@ def read_lengths(files: Any, path: str) -> Lengths | None:
 
 def locate(address: str | os.PathLike[str]) -> tuple[Any, str]:
     """Find the pyarrow file system of a path or address (s3://, gs://, …), and the path in it."""
-    try:
-        import pyarrow as pa
-        from pyarrow import fs
-    except ImportError as error:
-        raise MissingExtraError("reading and writing Parquet", "parquet") from error
+    purpose = "reading and writing Parquet"
+    pa, fs = (package(name, purpose, "parquet") for name in ("pyarrow", "pyarrow.fs"))
     text = os.fspath(address)
     if not is_address(text):
         return fs.LocalFileSystem(), str(Path(text).resolve())

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from embits.arrays import Progress
-from embits.errors import InputError, MissingExtraError
+from embits.errors import InputError
+from embits.errors import package as package
 
 if TYPE_CHECKING:
     from embits.binary_vectors import BinaryVectors
@@ -68,11 +69,3 @@ def export(
         has = f"takes {', '.join(known)}" if known else "takes no options"
         raise InputError(f"export to {to!r} {has}, not {', '.join(unknown)}")
     return exporter(bits.merged(), target, progress=progress, overwrite=overwrite, **options)
-
-
-def package(name: str, purpose: str, extra: str) -> Any:
-    """Import a package, or say which extra installs it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise MissingExtraError(purpose, extra) from None

@@ -9,7 +9,6 @@ import re
 import string
 import tempfile
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
-from embits.errors import InputError, MissingExtraError, ReadError
+from embits.errors import InputError, ReadError, package
 from embits.file.atomic import atomic_write
 from embits.search.results import ScoreResult
 from embits.text.encoder import TextEncoder, checked_texts
@@ -42,14 +41,11 @@ class Encoder(Protocol):
 
 def sentence_transformer(name: str) -> Encoder:
     """A model of the package sentence-transformers."""
+    what = f"the encoder {name!r}, which is no file or folder"
+    hint = "its package: pip install sentence-transformers"
+    transformers = package("sentence_transformers", what, "text", hint)
     try:
-        package = import_module("sentence_transformers")
-    except ImportError:
-        hint = "install its package: pip install sentence-transformers"
-        what = f"{name!r}, which is no file or folder"
-        raise MissingExtraError(f"the encoder {what}", "text", hint) from None
-    try:
-        return cast("Encoder", package.SentenceTransformer(name))
+        return cast("Encoder", transformers.SentenceTransformer(name))
     except (OSError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise InputError(f"the encoder {name!r} cannot be opened: {reason:.200}") from None
@@ -147,10 +143,7 @@ class Words:
     """
 
     def __init__(self, bits: BinaryVectors) -> None:
-        try:
-            self._bm25s = import_module("bm25s")
-        except ImportError:
-            raise MissingExtraError("hybrid searches", "text") from None
+        self._bm25s = package("bm25s", "hybrid searches", "text")
         texts = texts_of(bits)
         digest = hashlib.sha256(json.dumps([self._bm25s.__version__, texts]).encode()).hexdigest()
         kept = cache_folder() / f"bm25-{digest[:32]}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from importlib import import_module
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._lazy import LazyProperty
-from embits.errors import FormatError, InputError, MissingExtraError, first_line
+from embits.errors import FormatError, InputError, first_line, package
 from embits.ids.keys import Keys
 from embits.ids.subwords import Subwords
 from embits.text.tokenizer import unpack_tokenizer
@@ -48,10 +47,7 @@ class TokenizerTokens:
 
     @LazyProperty
     def _tokenizer(self) -> Any:
-        try:
-            tokenizers = import_module("tokenizers")
-        except ImportError:
-            raise MissingExtraError("text encoders", "text") from None
+        tokenizers = package("tokenizers", "text encoders", "text")
         text = unpack_tokenizer(self.packed)
         try:
             tokenizer = tokenizers.Tokenizer.from_str(text)
