@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._lazy import LazyProperty
-from embits.errors import FormatError, InputError, first_line, package
+from embits.errors import FormatError, InputError, first_line, from_extra
 from embits.search.filters import Selection, select
 from embits.search.pieces import LiveRows
 from embits.search.results import NO_ROW
@@ -32,7 +32,9 @@ _MAX_KNOWN = 32  # filters whose rows are remembered
 
 def arrow() -> Any:
     """pyarrow."""
-    pa, _ = (package(name, "columns", "arrow") for name in ("pyarrow", "pyarrow.compute"))
+    with from_extra("columns beside the codes", "arrow"):
+        import pyarrow as pa
+        import pyarrow.compute
     return pa
 
 

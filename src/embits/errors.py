@@ -10,10 +10,8 @@ import shlex
 import sys
 import warnings
 from collections.abc import Iterator
-from importlib import import_module
 from importlib.metadata import distributions
 from itertools import chain
-from typing import Any
 
 # The hint of an `UnknownWordError` for a whole number.
 ROWS_BY_NAME = "whole numbers are ids here: give row numbers as rows= (--rows), or bits.codes[row]"
@@ -139,10 +137,11 @@ class MissingExtraError(EmbitsError, ImportError):
         self.extra = extra
 
 
-def package(name: str, purpose: str, extra: str, hint: str = "") -> Any:
-    """Import an optional package, or raise a `MissingExtraError`."""
+@contextlib.contextmanager
+def from_extra(purpose: str, extra: str, hint: str = "") -> Iterator[None]:
+    """Raise `MissingExtraError` where an optional package cannot be imported."""
     try:
-        return import_module(name)
+        yield
     except ImportError as error:
         raise MissingExtraError(purpose, extra, hint) from error
 

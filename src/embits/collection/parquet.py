@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from embits.binary_vectors import BinaryVectors, concat
 from embits.coders import Coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
-from embits.errors import FormatError, InputError, ReadError, first_line, package
+from embits.errors import FormatError, InputError, ReadError, first_line, from_extra
 from embits.file import contents
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
@@ -178,8 +178,9 @@ def read_lengths(files: Any, path: str) -> Lengths | None:
 
 def locate(address: str | os.PathLike[str]) -> tuple[Any, str]:
     """Find the pyarrow file system of a path or address (s3://, gs://, …), and the path in it."""
-    purpose = "reading and writing Parquet"
-    pa, fs = (package(name, purpose, "parquet") for name in ("pyarrow", "pyarrow.fs"))
+    with from_extra("reading and writing Parquet", "parquet"):
+        import pyarrow as pa
+        from pyarrow import fs
     text = os.fspath(address)
     if not is_address(text):
         return fs.LocalFileSystem(), str(Path(text).resolve())

@@ -14,8 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from embits.arrays import Progress
-from embits.errors import InputError
-from embits.errors import package as package
+from embits.errors import InputError, from_extra
 
 if TYPE_CHECKING:
     from embits.binary_vectors import BinaryVectors
@@ -69,3 +68,9 @@ def export(
         has = f"takes {', '.join(known)}" if known else "takes no options"
         raise InputError(f"export to {to!r} {has}, not {', '.join(unknown)}")
     return exporter(bits.merged(), target, progress=progress, overwrite=overwrite, **options)
+
+
+def package(name: str, purpose: str, extra: str) -> Any:
+    """Import a package, or say which extra installs it."""
+    with from_extra(purpose, extra):
+        return importlib.import_module(name)

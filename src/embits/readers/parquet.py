@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from embits.errors import ReadError, package
+from embits.errors import ReadError, from_extra
 from embits.readers.blocks import Block, CountedBlocks, GoodRows, Position, good_rows
 from embits.readers.source import IdColumn, Source, largest_inside
 from embits.readers.words import FoundWords, words_for
@@ -238,8 +238,11 @@ def _columns_of_ids(schema: Any) -> list[str]:
 
 
 def _arrow(path: str | os.PathLike[str] = "Parquet") -> Any:
-    names = ("pyarrow", "pyarrow.compute", "pyarrow.fs", "pyarrow.parquet")
-    pa, *_ = (package(name, f"reading {Path(path).name}", "parquet") for name in names)
+    with from_extra(f"reading {Path(path).name}", "parquet"):
+        import pyarrow as pa
+        import pyarrow.compute
+        import pyarrow.fs
+        import pyarrow.parquet
     return pa
 
 

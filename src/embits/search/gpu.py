@@ -11,6 +11,7 @@ A filter that few rows pass is a search of copies of their codes; others are a m
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import torch_device
 from embits.checks import packed_codes, packed_queries, wanted_rows
-from embits.errors import InputError, package
+from embits.errors import InputError, from_extra
 from embits.search.filters import Selection, parse_filters
 from embits.search.results import NO_DISTANCE, NO_ROW, DistanceResult
 
@@ -53,7 +54,8 @@ class DeviceIndex:
     def __init__(self, codes: NDArray[np.uint8], device: str = "cuda") -> None:
         codes = packed_codes(codes)
         self._torch, place = torch_device(device, "searching")
-        self._kernels = package("embits.search._gpu_kernels", f"searching on {device=}", "gpu")
+        with from_extra(f"searching on device={device!r}", "gpu"):
+            self._kernels = import_module("embits.search._gpu_kernels")
         if place.type != "cuda" and not self._kernels.INTERPRETED:
             raise InputError(f"device is {device!r}: embits.search.top_k searches on the CPU")
         self._n, self._width = map(int, codes.shape)

@@ -9,6 +9,7 @@ import re
 import string
 import tempfile
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors
-from embits.errors import InputError, ReadError, package
+from embits.errors import InputError, ReadError, from_extra
 from embits.file.atomic import atomic_write
 from embits.search.results import ScoreResult
 from embits.text.encoder import TextEncoder, checked_texts
@@ -41,11 +42,11 @@ class Encoder(Protocol):
 
 def sentence_transformer(name: str) -> Encoder:
     """A model of the package sentence-transformers."""
-    what = f"the encoder {name!r}, which is no file or folder"
-    hint = "its package: pip install sentence-transformers"
-    transformers = package("sentence_transformers", what, "text", hint)
+    what, line = f"{name!r}, which is no file or folder", "pip install sentence-transformers"
+    with from_extra(f"the encoder {what}", "text", f"its package: {line}"):
+        package = import_module("sentence_transformers")
     try:
-        return cast("Encoder", transformers.SentenceTransformer(name))
+        return cast("Encoder", package.SentenceTransformer(name))
     except (OSError, ValueError) as error:
         reason = str(error).partition("\n")[0]
         raise InputError(f"the encoder {name!r} cannot be opened: {reason:.200}") from None
@@ -143,7 +144,8 @@ class Words:
     """
 
     def __init__(self, bits: BinaryVectors) -> None:
-        self._bm25s = package("bm25s", "hybrid searches", "text")
+        with from_extra("hybrid searches", "text"):
+            self._bm25s = import_module("bm25s")
         texts = texts_of(bits)
         digest = hashlib.sha256(json.dumps([self._bm25s.__version__, texts]).encode()).hexdigest()
         kept = cache_folder() / f"bm25-{digest[:32]}"

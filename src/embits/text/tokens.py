@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib import import_module
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._lazy import LazyProperty
-from embits.errors import FormatError, InputError, first_line, package
+from embits.errors import FormatError, InputError, first_line, from_extra
 from embits.ids.keys import Keys
 from embits.ids.subwords import Subwords
 from embits.text.tokenizer import unpack_tokenizer
@@ -47,7 +48,8 @@ class TokenizerTokens:
 
     @LazyProperty
     def _tokenizer(self) -> Any:
-        tokenizers = package("tokenizers", "text encoders", "text")
+        with from_extra("text encoders", "text"):
+            tokenizers = import_module("tokenizers")
         text = unpack_tokenizer(self.packed)
         try:
             tokenizer = tokenizers.Tokenizer.from_str(text)
