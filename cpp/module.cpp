@@ -389,6 +389,10 @@ static void bind_cells(nb::module_& m) {
 }
 
 NB_MODULE(_core, m) {
+    // What a daemon thread still uses at the end of the process is not freed: that is no mistake.
+    nb::set_leak_warnings(false);
+    m.attr("nanobind_version") =
+        NB_TOSTRING(NB_VERSION_MAJOR) "." NB_TOSTRING(NB_VERSION_MINOR) "." NB_TOSTRING(NB_VERSION_PATCH);
     bind_readers(m);
     bind_words(m);
     bind_coders(m);

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._lazy import LazyProperty
-from embits.errors import FormatError, InputError, MissingExtraError, first_line
+from embits.errors import FormatError, InputError, first_line, from_extra
 from embits.search.filters import Selection, select
 from embits.search.pieces import LiveRows
 from embits.search.results import NO_ROW
@@ -32,11 +32,9 @@ _MAX_KNOWN_BYTES = 64 << 20  # of rows of filters that are remembered, or one fi
 
 def arrow() -> Any:
     """pyarrow."""
-    try:
+    with from_extra("columns beside the codes", "arrow"):
         import pyarrow as pa
         import pyarrow.compute
-    except ImportError as error:
-        raise MissingExtraError("columns beside the codes", "arrow") from error
     return pa
 
 

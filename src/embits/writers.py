@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import InputError, MissingExtraError
+from embits.errors import InputError, from_extra
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 from embits.vectors import WordVectors
@@ -128,11 +128,9 @@ def _write_safetensors(
 
 def _write_parquet(file: BinaryIO, words: Sequence[str], dims: int, matrix: NDArray[Any]) -> None:
     """The columns `word`, of strings, and `vector`, of lists of floats."""
-    try:
+    with from_extra("writing Parquet", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("writing Parquet", "parquet") from None
     lists = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(matrix).ravel()), dims)
     pyarrow.parquet.write_table(pa.table({"word": list(words), "vector": lists}), file)
 

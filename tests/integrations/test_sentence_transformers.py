@@ -97,7 +97,7 @@ def test_the_asymmetric_search_ranks_as_their_rescoring_does():
     shortlist = np.argsort(distances, axis=1, kind="stable")[:, :20]
     dots = np.einsum("qd,qkd->qk", queries, np.unpackbits(bits.codes, axis=1)[shortlist])
     best = np.take_along_axis(shortlist, np.argsort(-dots, axis=1, kind="stable")[:, :5], 1)
-    scores, rows = bits.search(queries, k=5, metric="asymmetric", oversample=4)
+    scores, rows = bits.search(queries, k=5, metric="asymmetric", rescore=20)
     np.testing.assert_array_equal(rows, best)
     # Ours is the cosine of the floats and the signs, theirs the dot product with 0 and 1.
     signed = 2 * np.sort(dots, axis=1)[:, ::-1][:, :5] - queries.sum(axis=1)[:, None]

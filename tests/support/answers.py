@@ -88,7 +88,7 @@ def _floats(bits: Bits) -> Iterator[Any]:
     x = np.linspace(-1, 1, bits.dims, dtype="f4")
     yield from (bits.encode(x), bits.encode(np.stack([x, -x])), bits.decode())
     yield from (*bits.search(x, 3), *bits.search(x, 3, metric="asymmetric"))
-    yield from bits.search(np.stack([x, -x]), 3, metric="asymmetric", oversample=2)
+    yield from bits.search(np.stack([x, -x]), 3, metric="asymmetric", rescore=6)
     yield bits.coder.state()
     if len(bits):
         asked = bits.select(rows=[0, len(bits) - 1])

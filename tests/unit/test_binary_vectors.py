@@ -172,7 +172,7 @@ def test_asymmetric_search_scores_floats_against_bits(vectors, bits):
     scores, rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric")
     assert np.allclose(scores, -np.sort(-wanted, axis=1)[:, :9], atol=1e-4)
     assert np.array_equal(rows, np.argsort(-wanted, axis=1, kind="stable")[:, :9])
-    all_rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric", oversample=1e9)[1]
+    all_rows = bits.search(vectors.matrix[:4], k=9, metric="asymmetric", rescore=600)[1]
     assert np.array_equal(all_rows, rows)
 
 
@@ -196,7 +196,7 @@ def test_decoded_search_asks_with_the_vector_rebuilt_from_a_code(vectors, bits):
         assert np.array_equal(got.scores, wanted.scores)
     one = bits.search(bits.codes[1], k=5, metric="decoded")
     assert np.array_equal(one.rows, wanted.rows[1])
-    shortlist = bits.search(bits.codes[:3], k=5, metric="decoded", oversample=1e9)
+    shortlist = bits.search(bits.codes[:3], k=5, metric="decoded", rescore=600)
     assert np.array_equal(shortlist.rows, wanted.rows)
 
 
@@ -220,7 +220,7 @@ def test_a_shortlist_is_put_in_order_by_the_original_floats(vectors, bits, tmp_p
     np.save(tmp_path / "x.npy", vectors.matrix)
     for metric in ("hamming", "asymmetric"):
         _, rows = bits.search(
-            vectors.matrix[3], k=5, metric=metric, oversample=120, floats=tmp_path / "x.npy"
+            vectors.matrix[3], k=5, metric=metric, rescore=600, floats=tmp_path / "x.npy"
         )
         assert np.array_equal(rows, wanted)
 
@@ -229,7 +229,7 @@ def test_searches_that_need_floats_refuse_codes(vectors, bits):
     for wrong in (
         {"metric": "asymmetric"},
         {"floats": vectors.matrix},
-        {"oversample": 4},
+        {"rescore": 40},
         {"metric": "cosine"},
     ):
         with pytest.raises(embits.InputError):

@@ -11,10 +11,10 @@ OPTIONS = [
     {},
     {"metric": "asymmetric"},
     {"metric": "decoded"},
-    {"metric": "asymmetric", "oversample": 3},
-    {"metric": "decoded", "oversample": 3},
+    {"metric": "asymmetric", "rescore": 21},
+    {"metric": "decoded", "rescore": 21},
     {"floats": X},
-    {"floats": X, "metric": "asymmetric", "oversample": 2},
+    {"floats": X, "metric": "asymmetric", "rescore": 14},
 ]
 
 

@@ -17,6 +17,12 @@ from embits.rows import Lengths
 from embits.search.rescoring import exact_scores
 from embits.search.scan import asymmetric_top_k
 
+# The lengths vary on purpose, also by more than a byte holds.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:lengths of vectors vary widely"),
+    pytest.mark.filterwarnings("ignore:.* times shorter than the longest"),
+]
+
 
 def vectors(n: int = 400, dims: int = 24, seed: int = 0) -> np.ndarray:
     """Vectors whose lengths vary by a factor of 100, one of them zero."""
@@ -192,11 +198,11 @@ def test_rescoring_orders_inner_products_by_those_of_the_floats() -> None:
     X[7] = X[8] + 1
     bits = embits.binarize(X, n_bits=128, method="itq", lengths=True)
     query = vectors(20, seed=7)[9]
-    found = bits.search(query, k=5, metric="dot", oversample=100, floats=X)
+    found = bits.search(query, k=5, metric="dot", rescore=500, floats=X)
     np.testing.assert_array_equal(found.rows, np.argsort(-(X @ query))[:5])
     np.testing.assert_allclose(found.scores, np.sort(X @ query)[::-1][:5], rtol=1e-5)
     by_id = embits.WordVectors([str(i) for i in range(500)][::-1], X[::-1])
-    same = bits.search(query, k=5, metric="dot", oversample=100, floats=by_id)
+    same = bits.search(query, k=5, metric="dot", rescore=500, floats=by_id)
     np.testing.assert_array_equal(same.rows, found.rows)
 
 

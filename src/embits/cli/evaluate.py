@@ -19,7 +19,7 @@ from embits.cli import options
 from embits.cli.output import print_json, say, show, status_line, table
 from embits.coders import METHODS
 from embits.collection import load
-from embits.errors import InputError
+from embits.errors import InputError, MissingExtraError
 from embits.evaluation.compare import ALL_ROWS, BITS, Comparison, Evaluator
 from embits.evaluation.data import DataFolder
 from embits.evaluation.report import N_WORDS, bit_picture, check_report_folder, write_report
@@ -130,7 +130,7 @@ def _finish(
 def note_missing_figures() -> None:
     """Print a note if a report has no figures."""
     if find_spec("matplotlib") is None:
-        say("note: no figures: pip install 'embits[plots]'")
+        say(f"note: {MissingExtraError('figures', 'plots')}")
 
 
 def _column_name(entry: dict[str, Any]) -> str:

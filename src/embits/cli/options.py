@@ -20,7 +20,7 @@ from embits.cli.output import megabytes, progress_bar, say, show
 from embits.coders import DEFAULT_METHOD, METHODS
 from embits.collection import Collection, load
 from embits.columns import Condition, StoredColumns
-from embits.errors import ClusterError, InputError, MissingExtraError, first_line
+from embits.errors import ClusterError, InputError, first_line, from_extra
 from embits.remote import is_address
 from embits.search.metrics import METRICS
 from embits.vectors import WordVectors
@@ -380,10 +380,8 @@ def _run_on_ray(
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics are sent
     warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
     warnings.filterwarnings("ignore", category=ResourceWarning)
-    try:
+    with from_extra("--ray", "ray"):
         import ray
-    except ImportError as error:
-        raise MissingExtraError("--ray", "ray") from error
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address is None:
         settings |= {"num_cpus": options["workers"], "include_dashboard": False}

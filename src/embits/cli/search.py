@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import time
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from embits.arrays import blocks
 from embits.binary_vectors import BinaryVectors, MetricName
 from embits.cli import options
-from embits.cli.output import counted, print_json, printable, progress_bar, show, table
+from embits.cli.output import counted, json_text, print_json, printable, progress_bar, show, table
 from embits.collection import load
 from embits.collection.parquet import manifest_at
 from embits.errors import InputError, ReadError
@@ -238,10 +237,10 @@ def _each(bits: BinaryVectors, groups: GroupsResult) -> Iterator[dict[str, list[
 
 def _json(bits: BinaryVectors, groups: GroupsResult, facts: dict[str, Any]) -> Iterator[str]:
     """One JSON object, a group on each line."""
-    yield json.dumps(facts, ensure_ascii=False)[:-1] + ', "groups": ['
+    yield json_text(facts)[:-1] + ', "groups": ['
     between = "\n"
     for group in _each(bits, groups):
-        yield between + json.dumps(group, ensure_ascii=False)
+        yield between + json_text(group)
         between = ",\n"
     yield f'\n], "duplicates": {len(groups.rows) - len(groups.offsets) + 1}}}\n'
 
@@ -286,7 +285,7 @@ def neighbors(
         print_json({"file": str(file), "k": k, "queries": queries})
         return
     for each in queries:
-        click.echo(f"{each['word']}  ({each['ms']:.2f} ms)")
+        click.echo(f"{printable(each['word'])}  ({each['ms']:.2f} ms)")
         _show_words(each["neighbors"])
 
 
@@ -331,7 +330,7 @@ def analogy(file: Path, a: str, b: str, c: str, k: int, metric: WordMetric, as_j
     if as_json:
         print_json({"a": a, "b": b, "c": c, "answers": answers})
     else:
-        click.echo(f"{a} : {b} = {c} : ?")
+        click.echo(printable(f"{a} : {b} = {c} : ?"))
         _show_words(answers)
 
 

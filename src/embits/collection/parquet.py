@@ -21,14 +21,7 @@ from embits.binary_vectors import BinaryVectors, concat
 from embits.bounded_json import parse_json
 from embits.coders import Coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
-from embits.errors import (
-    ENCODE_AGAIN,
-    FormatError,
-    InputError,
-    MissingExtraError,
-    ReadError,
-    first_line,
-)
+from embits.errors import ENCODE_AGAIN, FormatError, InputError, ReadError, first_line, from_extra
 from embits.file import contents
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
@@ -195,11 +188,9 @@ def read_lengths(files: Any, path: str) -> Lengths | None:
 
 def locate(address: str | os.PathLike[str]) -> tuple[Any, str]:
     """Find the pyarrow file system of a path or address (s3://, gs://, …), and the path in it."""
-    try:
+    with from_extra("reading and writing Parquet", "parquet"):
         import pyarrow as pa
         from pyarrow import fs
-    except ImportError as error:
-        raise MissingExtraError("reading and writing Parquet", "parquet") from error
     text = os.fspath(address)
     if not is_address(text):
         return fs.LocalFileSystem(), str(Path(text).resolve())

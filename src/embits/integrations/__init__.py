@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from embits.arrays import Progress
-from embits.errors import InputError, MissingExtraError
+from embits.errors import InputError, from_extra
 
 if TYPE_CHECKING:
     from embits.binary_vectors import BinaryVectors
@@ -72,7 +72,5 @@ def export(
 
 def package(name: str, purpose: str, extra: str) -> Any:
     """Import a package, or say which extra installs it."""
-    try:
+    with from_extra(purpose, extra):
         return importlib.import_module(name)
-    except ImportError:
-        raise MissingExtraError(purpose, extra) from None

@@ -20,7 +20,7 @@ def to_keyed_vectors(bits: BinaryVectors) -> Any:
         >>> import numpy as np, embits
         >>> from embits.integrations.gensim import to_keyed_vectors
         >>> vectors = embits.WordVectors(["up", "down"], np.array([[1, 0.5], [-1, 0.5]]))
-        >>> keyed = to_keyed_vectors(embits.binarize(vectors, n_bits=64))
+        >>> keyed = to_keyed_vectors(embits.binarize(vectors, 64, method="lsh"))
         >>> keyed.index_to_key, keyed.vectors.shape
         (['up', 'down'], (2, 2))
     """

@@ -87,7 +87,7 @@ def binarize(
     Example:
         >>> import numpy as np, embits
         >>> vectors = embits.WordVectors(["up", "down"], np.array([[1, 0.5], [-1, 0.5]]))
-        >>> bits = embits.binarize(vectors, n_bits=64)
+        >>> bits = embits.binarize(vectors, n_bits=64, method="lsh")
         >>> bits.n_bits, len(bits), bits.most_similar("up", topn=1)[0][0]
         (64, 2, 'down')
     """

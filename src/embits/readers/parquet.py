@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from embits.arrays import to_numpy
-from embits.errors import InputError, MissingExtraError, ReadError, first_line
+from embits.errors import InputError, ReadError, first_line, from_extra
 from embits.readers.blocks import Block, CountedBlocks, GoodRows, Position, good_rows
 from embits.readers.several import TABLES, partitions
 from embits.readers.source import IdColumn, Source, largest_inside
@@ -347,13 +347,11 @@ def _columns_of_ids(schema: Any) -> list[str]:
 
 
 def _arrow(path: str | os.PathLike[str] = "Parquet") -> Any:
-    try:
+    with from_extra(f"reading {Path(path).name}", "parquet"):
         import pyarrow as pa
         import pyarrow.compute
         import pyarrow.fs
         import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError(f"reading {Path(path).name}", "parquet") from error
     return pa
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import torch_device
 from embits.checks import packed_codes, packed_queries, wanted_rows
-from embits.errors import InputError, MissingExtraError
+from embits.errors import InputError, from_extra
 from embits.search.filters import Selection, parse_filters
 from embits.search.results import NO_DISTANCE, NO_ROW, DistanceResult
 
@@ -55,10 +55,8 @@ class DeviceIndex:
     def __init__(self, codes: NDArray[np.uint8], device: str = "cuda") -> None:
         codes = packed_codes(codes)
         self._torch, place = torch_device(device, "searching")
-        try:
+        with from_extra(f"searching on device={device!r}", "gpu"):
             self._kernels = import_module("embits.search._gpu_kernels")
-        except ImportError:
-            raise MissingExtraError(f"searching on device={device!r}", "gpu") from None
         if place.type != "cuda" and not self._kernels.INTERPRETED:
             raise InputError(f"device is {device!r}: embits.search.top_k searches on the CPU")
         self._n, self._width = map(int, codes.shape)

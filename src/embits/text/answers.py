@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from embits.binary_vectors import BinaryVectors
 from embits.bounded_json import parse_json
 from embits.checks import read_small
-from embits.errors import InputError, MissingExtraError, ReadError
+from embits.errors import InputError, ReadError, from_extra
 from embits.file.atomic import atomic_write
 from embits.search.results import ScoreResult
 from embits.text.encoder import TextEncoder, checked_texts
@@ -44,11 +44,9 @@ class Encoder(Protocol):
 
 def sentence_transformer(name: str) -> Encoder:
     """A model of the package sentence-transformers."""
-    try:
+    what, line = f"{name!r}, which is no file or folder", "pip install sentence-transformers"
+    with from_extra(f"the encoder {what}", "text", f"its package: {line}"):
         package = import_module("sentence_transformers")
-    except ImportError:
-        hint, what = "pip install sentence-transformers", f"{name!r}, which is no file or folder"
-        raise MissingExtraError(f"the encoder {what}", "text", hint) from None
     try:
         return cast("Encoder", package.SentenceTransformer(name))
     except (OSError, ValueError) as error:
@@ -148,10 +146,8 @@ class Words:
     """
 
     def __init__(self, bits: BinaryVectors) -> None:
-        try:
+        with from_extra("hybrid searches", "text"):
             self._bm25s = import_module("bm25s")
-        except ImportError:
-            raise MissingExtraError("hybrid searches", "text") from None
         texts = texts_of(bits)
         digest = hashlib.sha256(json.dumps([self._bm25s.__version__, texts]).encode()).hexdigest()
         kept = cache_folder() / f"bm25-{digest[:32]}"

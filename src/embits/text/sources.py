@@ -56,7 +56,7 @@ def read_static(source: str | os.PathLike[str]) -> StaticModel:
         raise InputError(f"{source}: no such folder or package; expected {kinds}")
     spec = find_spec(WORDLLAMA)  # finds it without importing it
     if spec is None or not spec.submodule_search_locations:
-        hint = f"pip install {WORDLLAMA} 'embits[text]'"
+        hint = f"its package: pip install {WORDLLAMA} tokenizers"
         raise MissingExtraError("WordLlama's table of tokens", "text", hint)
     package = Path(next(iter(spec.submodule_search_locations)))
     table = _only(package / "weights", "*_256.safetensors")

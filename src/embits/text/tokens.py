@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._lazy import LazyProperty
-from embits.errors import FormatError, InputError, MissingExtraError, first_line
+from embits.errors import FormatError, InputError, first_line, from_extra
 from embits.ids.keys import Keys
 from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import Vocabulary
@@ -62,10 +62,8 @@ class TokenizerTokens:
     @LazyProperty
     def _tokenizer(self) -> Any:
         text = unpack_tokenizer(self.packed, self.n, without=_UNUSED)
-        try:
+        with from_extra("text encoders", "text"):
             tokenizers = import_module("tokenizers")
-        except ImportError:
-            raise MissingExtraError("text encoders", "text") from None
         with _damage_refused():
             tokenizer = tokenizers.Tokenizer.from_str(text)
         most = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)

@@ -297,6 +297,7 @@ def test_a_device_gives_the_codes_of_the_cpu(documents, with_layer, monkeypatch)
             fitted.encode(np.full((2, 24), np.nan), device="cuda")
 
 
+@pytest.mark.filterwarnings("ignore:fitted on")
 def test_few_rows_have_a_linear_net():
     X = topics(60, 24)
     fitted = Neural(n_bits=16).fit(X)

@@ -188,6 +188,7 @@ def degenerate_rows():
     }
 
 
+@pytest.mark.filterwarnings("ignore:.* all of 300 rows are")
 @pytest.mark.parametrize("kind", degenerate_rows())
 def test_rows_that_are_zero_or_equal_fit_and_load(kind, tmp_path):
     rows = degenerate_rows()[kind]

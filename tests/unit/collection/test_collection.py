@@ -55,8 +55,8 @@ def test_it_answers_as_one_file_of_the_same_rows(collection, monkeypatch):
         for metric in ("hamming", "asymmetric", "decoded"):
             ours = collection.search(ROWS[:9], k, metric=metric)
             assert all(map(np.array_equal, ours, one.search(ROWS[:9], k, metric=metric)))
-    ours = collection.search(ROWS[:9], 5, metric="asymmetric", oversample=3)
-    theirs = one.search(ROWS[:9], 5, metric="asymmetric", oversample=3)
+    ours = collection.search(ROWS[:9], 5, metric="asymmetric", rescore=15)
+    theirs = one.search(ROWS[:9], 5, metric="asymmetric", rescore=15)
     assert all(map(np.array_equal, ours, theirs))
     ours = collection.search(ROWS[:2], 5, floats=ROWS[left])
     assert all(map(np.array_equal, ours, one.search(ROWS[:2], 5, floats=ROWS[left])))

@@ -31,7 +31,7 @@ def nearest(query, ids):
 @pytest.mark.parametrize("order", [1, -1])
 def test_floats_with_ids_are_looked_up(collection, order):
     floats = embits.WordVectors(IDS[::order], ROWS[::order])
-    cosines, rows = collection.search(ROWS[50:53], 5, oversample=60, floats=floats)
+    cosines, rows = collection.search(ROWS[50:53], 5, rescore=300, floats=floats)
     for query, found in zip(ROWS[50:53], collection.ids(rows), strict=True):
         assert found.tolist() == nearest(query, set(IDS) - {"doc-7"})[:5]
     np.testing.assert_allclose(cosines[:, 0], 1, atol=1e-6)

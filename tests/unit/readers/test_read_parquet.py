@@ -212,7 +212,7 @@ def test_without_pyarrow_the_error_names_the_extra(
 ) -> None:
     pq.write_table(pa.table({"w": WORDS, "v": lists(pa.list_(pa.float32()))}), path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'embits\[parquet\]'"):
+    with pytest.raises(MissingExtraError, match=r"install pyarrow: pip install 'pyarrow>=15' \("):
         read_vectors(path)
 
 

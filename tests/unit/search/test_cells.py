@@ -242,12 +242,12 @@ def test_filters_widen_the_search(bits, plain, queries):
 
 
 def test_rescoring_starts_from_the_cells_that_are_read(bits, X, queries):
-    found = bits.search(queries, floats=X, oversample=8, recall=0.95)
+    found = bits.search(queries, floats=X, rescore=80, recall=0.95)
     exact = X @ queries.T / np.linalg.norm(X, axis=1)[:, None]
     true = np.argsort(-exact, axis=0)[:10].T
     assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(true, found.rows, strict=True)]) > 0.8
     assert found.rows_read < len(queries) * len(X)
-    coarse = bits.search(queries, metric="asymmetric", oversample=8, recall=0.95)
+    coarse = bits.search(queries, metric="asymmetric", rescore=80, recall=0.95)
     assert coarse.rows_read == found.rows_read or coarse.rows_read < len(queries) * len(X)
 
 
@@ -422,6 +422,7 @@ def test_a_streamed_file_gets_the_cells_of_one_in_memory(tmp_path, X, monkeypatc
     assert isinstance(whole.codes.cells[0], Cells)
 
 
+@pytest.mark.filterwarnings("ignore:lengths of vectors vary widely")
 @pytest.mark.parametrize("metric", ["hamming", "asymmetric", "dot"])
 def test_recall_is_found_of_clusters_with_filters_many_rows_and_inner_products(metric):
     """Of rows in tight clusters four cells hold the ten nearest: the curve says no more."""

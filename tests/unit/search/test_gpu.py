@@ -171,7 +171,7 @@ def test_binary_vectors_search_on_a_device():
     X = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
     bits = embits.binarize(X, n_bits=64, method="lsh")
     few = {"where": np.arange(0, 300, 9), "exclude": [18]}
-    for options in ({}, {"floats": X}, {"metric": "asymmetric", "oversample": 4}, few):
+    for options in ({}, {"floats": X}, {"metric": "asymmetric", "rescore": 40}, few):
         got = bits.search(X[:40], 5, device=SEARCHES + ":0", **options)
         expected = bits.search(X[:40], 5, **options)
         assert all(np.array_equal(a, b) for a, b in zip(got, expected, strict=True))

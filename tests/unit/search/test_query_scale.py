@@ -43,11 +43,11 @@ def test_scores_and_codes_do_not_depend_on_the_scale_of_a_query(vectors, name, s
 
 @pytest.mark.parametrize("name", list(coders()))
 @pytest.mark.parametrize("metric", ["asymmetric", "decoded"])
-@pytest.mark.parametrize("oversample", [None, 2])
-def test_a_query_of_zeros_scores_zero(vectors, name, metric, oversample):
+@pytest.mark.parametrize("rescore", [None, 6])
+def test_a_query_of_zeros_scores_zero(vectors, name, metric, rescore):
     bits = binarized(name, vectors)
     zeros = np.zeros((2, 24), "f4")
-    found = bits.search(zeros, k=3, metric=metric, oversample=oversample)
+    found = bits.search(zeros, k=3, metric=metric, rescore=rescore)
     assert not found.scores.any()
     assert not bits.search(zeros[0], k=3, metric=metric).scores.any()
     assert bits.search(vectors[5], k=3, metric=metric).scores[0] > 0.3
@@ -59,11 +59,11 @@ def test_a_fit_on_very_small_vectors_gives_the_same_codes(vectors):
     assert np.array_equal(embits.NearLossless(32, steps=2).fit(small).encode(small), expected)
 
 
-@pytest.mark.parametrize("oversample", [None, 3])
-def test_a_decoded_query_of_searched_codes_scores_one_against_itself(vectors, oversample):
+@pytest.mark.parametrize("rescore", [None, 300])
+def test_a_decoded_query_of_searched_codes_scores_one_against_itself(vectors, rescore):
     bits = binarized("searched", vectors)
     assert not bits.coder.is_threshold
-    scores, rows = bits.search(bits.codes[:20], len(bits), metric="decoded", oversample=oversample)
+    scores, rows = bits.search(bits.codes[:20], len(bits), metric="decoded", rescore=rescore)
     own = scores[rows == np.arange(20)[:, None]]
     assert np.allclose(own, 1, atol=1e-5)
     one = bits.search(bits.codes[4], k=3, metric="decoded")
