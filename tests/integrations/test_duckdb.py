@@ -8,9 +8,11 @@ import pytest
 
 from embits.errors import DatabaseError, FormatError, InputError
 from embits.integrations import export
+from embits.integrations.table import Description, arrow_tables, from_arrow
 from tests.support.codes import expected, of_codes, random_codes
 
 duckdb = pytest.importorskip("duckdb", reason="embits[duckdb] is not installed")
+pa = pytest.importorskip("pyarrow")
 ours = pytest.importorskip("embits.integrations.duckdb")
 
 
@@ -107,6 +109,37 @@ def test_a_parquet_file_of_someone_else_is_refused(tmp_path, bits):
     with pytest.raises(InputError, match="not one that embits wrote"):
         export(bits, "duckdb", str(target), overwrite=True)
     assert target.read_bytes() == before
+
+
+def test_parquet_files_that_duckdb_wrote_for_embits_0_3_are_read(tmp_path, bits):
+    path, codes = tmp_path / "codes.parquet", ours_as_arrow(bits)
+    text = Description.of(bits).to_json()
+    with duckdb.connect() as connection:
+        connection.register("codes", codes)
+        options = f"format parquet, kv_metadata {{embits: '{text}'}}"
+        connection.execute(f"copy (from codes order by id) to '{path}' ({options})")
+    assert ours.nearest(path, "word7", 5) == expected(bits, 7, 5)
+    np.testing.assert_array_equal(ours.read(path, bits.coder).codes, bits.codes)
+    export(bits, "duckdb", str(path), overwrite=True)
+
+
+def ours_as_arrow(bits):
+    return pa.concat_tables(arrow_tables(bits, ours._columns, None)).replace_schema_metadata()
+
+
+def test_the_rows_of_a_query_are_read_in_its_order(path, bits):
+    with ours.connect(path) as connection:
+        select = "select * from embits where id % 100 = 7 order by id desc"
+        back = from_arrow(connection.sql(select), bits.coder)
+    rows = [507, 407, 307, 207, 107, 7]
+    assert list(back.words) == [bits.words[row] for row in rows]
+    np.testing.assert_array_equal(back.codes, bits.codes[rows])
+
+
+def test_a_table_of_other_columns_is_refused(path, bits):
+    for select in ("c0, c1", "id, word, c0"):
+        with ours.connect(path) as connection, pytest.raises(InputError, match="found columns"):
+            from_arrow(connection.sql(f"select {select} from embits"), bits.coder)
 
 
 def test_other_programs_read_the_parquet_file(tmp_path, bits):

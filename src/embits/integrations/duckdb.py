@@ -20,6 +20,7 @@ import numpy as np
 
 from embits.arrays import Progress
 from embits.binary_vectors import BinaryVectors
+from embits.checks import packed
 from embits.columns import arrow
 from embits.errors import FormatError, InputError, named_if_missing
 from embits.file.atomic import atomic_write
@@ -90,7 +91,10 @@ def distance(code: Any) -> str:
         >>> distance(np.packbits([1, 0, 1, 1]))
         'bit_count(xor(c0, 12682136550675316736::ubigint))::integer'
     """
-    values = enumerate(tables.integers(tables.one_code(code))[0].tolist())
+    code = packed("the code", code)
+    if code.ndim != 1:
+        raise InputError(f"the code has {code.ndim} dimensions, expected a single code")
+    values = enumerate(tables.integers(code[np.newaxis])[0].tolist())
     # The type of bit_count is TINYINT: sums of it overflow.
     return " + ".join(f"bit_count(xor(c{i}, {value}::ubigint))::integer" for i, value in values)
 
@@ -145,8 +149,8 @@ def _metadata(path: Path) -> bytes | None:
     """What describes a Parquet file; None if there is none."""
     if not path.exists() or not path.stat().st_size:
         return None
-    metadata = _parquet().read_schema(path).metadata if _starts_with(path, b"PAR1") else {}
-    return (metadata or {}).get(b"embits", b"")
+    metadata = _parquet().read_schema(path).metadata if _starts_with(path, b"PAR1") else None
+    return bytes((metadata or {}).get(b"embits", b""))
 
 
 def _columns(codes: Codes) -> dict[str, Any]:

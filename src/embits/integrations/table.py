@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from embits._version import __version__
 from embits.arrays import Progress, blocks, check_padding, packed_width
 from embits.binary_vectors import BinaryVectors
-from embits.checks import packed, packed_queries, whole
+from embits.checks import packed_queries, whole
 from embits.coders import Coder, coder_checksum
 from embits.columns import arrow
 from embits.errors import DatabaseError, EmbitsError, FormatError, InputError, UnknownWordError
@@ -32,6 +32,8 @@ BLOCK_BYTES = 8 << 20  # of a block of rows: small enough for a message to a ser
 Query: TypeAlias = str | int | NDArray[Any]
 Codes: TypeAlias = NDArray[np.uint8]
 Text: TypeAlias = str | bytes | Mapping[str, Any] | None  # a description as it is stored
+
+__all__ = ["Neighbor", "Table", "from_arrow"]
 
 
 class Rows(NamedTuple):
@@ -223,10 +225,8 @@ class SqlTable(Table):
 
     def rows(self, field: str | None = None, value: str | int = 0) -> Rows:
         selected = self.run(self.with_value(field), [] if field is None else [value])
-        blob, width = (
-            self.packed([row[-1] for row in selected]),
-            packed_width(self.description.bits),
-        )
+        blob = self.packed([row[-1] for row in selected])
+        width = packed_width(self.description.bits)
         if len(blob) != width * len(selected):
             raise FormatError(f"{self.place}: damaged: {len(blob)} bytes in {len(selected)} rows")
         ids = [row[1] for row in selected] if self.description.words else None
@@ -356,8 +356,9 @@ def arrow_tables(
     The first one has no rows. The metadata of their schema describes the codes.
     """
     pa, description = arrow(), Description.of(bits, index).to_json()
-    no_rows = range(0), bits.codes[:0], None if ids_of(bits) is None else []
-    for numbers, codes, ids in itertools.chain([no_rows], row_blocks(bits, progress)):
+    no_ids: list[str] | None = None if ids_of(bits) is None else []
+    first = range(0), bits.codes[:0], no_ids
+    for numbers, codes, ids in itertools.chain([first], row_blocks(bits, progress)):
         words = {} if ids is None else {"word": pa.array(ids, pa.string())}
         arrays = {"id": pa.array(numbers, pa.int64()), **words}
         arrays |= {name: pa.array(column) for name, column in columns(codes).items()}
@@ -365,20 +366,36 @@ def arrow_tables(
         yield pa.table(list(arrays.values()), pa.schema(fields, {"embits": description}))
 
 
+def from_arrow(table: Any, coder: Coder) -> BinaryVectors:
+    """Read codes of a table that Arrow can read, such as the result of a query, in its order.
+
+    Args:
+        table: It has `id`, `word` if the rows have ids, and the codes as `export` writes them to
+            LanceDB (`code`) or to DuckDB and Parquet (`c0`, `c1`, …).
+        coder: The coder that made the codes; only `read` checks that it is the one.
+
+    Raises:
+        InputError: The table has other columns, or the codes have another width.
+    """
+    return from_rows(arrow_rows(table, coder.n_bits_), coder)
+
+
 def arrow_rows(table: Any, n_bits: int) -> Rows:
-    """The rows of a table that Arrow can read: what `arrow_reader` wrote."""
+    """The rows of a table for `from_arrow`."""
     table, width = arrow().table(table), packed_width(n_bits)
-    try:
-        if "code" in table.column_names:
-            codes = arrow().compute.list_flatten(table["code"]).to_numpy().reshape(-1, width)
-        else:
-            columns = [table[name].to_numpy() for name in integer_columns(n_bits)]
-            codes = np.stack(columns, axis=1).astype(">u8").view(np.uint8)[:, :width]
-        ids = table["word"].to_pylist() if "word" in table.column_names else None
-        return Rows(table["id"].to_numpy(), codes, ids)
-    except (KeyError, ValueError) as error:  # an error of Arrow is a ValueError
-        expected = "expected `id`, and the codes in `code` or in `c0`, `c1`, …"
-        raise InputError(f"found columns {', '.join(table.column_names)}, {expected}: {error}")
+    names = table.column_names
+    codes = ["code"] if "code" in names else integer_columns(n_bits)
+    if missing := {"id", *codes} - {*names}:
+        raise InputError(
+            f"found columns {', '.join(names)}, expected {', '.join(sorted(missing))} too"
+        )
+    if codes == ["code"]:
+        flat = arrow().compute.list_flatten(table["code"]).to_numpy()
+    else:
+        numbers = np.stack([table[name].to_numpy() for name in codes], axis=1)
+        flat = numbers.astype(">u8").view(np.uint8)[:, :width]
+    ids = table["word"].to_pylist() if "word" in names else None
+    return Rows(table["id"].to_numpy(), flat.reshape(-1, width), ids)
 
 
 def from_rows(rows: Rows, coder: Coder) -> BinaryVectors:
@@ -403,14 +420,6 @@ def check_coder(coder: Coder, n_bits: int, checksum: str | None, place: str) -> 
     if checksum is not None and checksum != coder_checksum(coder):
         other = f"the coder (method {coder.method!r}) did not make the codes in {place}"
         raise InputError(f"{other}; pass the coder of the file that was exported")
-
-
-def one_code(code: Any) -> Codes:
-    """A packed code as an array of one row."""
-    code = packed("the code", code)
-    if code.ndim != 1:
-        raise InputError(f"the code has {code.ndim} dimensions, expected a single code")
-    return code[np.newaxis]
 
 
 def integers(codes: Codes) -> NDArray[np.uint64]:
