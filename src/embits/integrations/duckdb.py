@@ -47,7 +47,10 @@ def export(
     schema = next(blocks).schema
     if path.suffix == ".parquet":
         tables.check_ours(str(path), _metadata(path), overwrite)
-        with atomic_write(path) as file, _parquet().ParquetWriter(file, schema) as writer:
+        with (
+            atomic_write(path) as file,
+            _parquet().ParquetWriter(file, schema, use_dictionary=False) as writer,
+        ):
             for block in blocks:
                 writer.write_table(block)
         return {"bytes": path.stat().st_size}

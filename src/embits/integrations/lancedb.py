@@ -90,7 +90,7 @@ class _Codes(tables.Table):
         query = self.table.search().select([*self.fields, "code"])
         if field is not None:
             text = f"'{value.replace(chr(39), 2 * chr(39))}'" if isinstance(value, str) else value
-            query = query.where(f"{field} = {text}")
+            query = query.where(f"{field} = {text}").limit(1)
         return tables.arrow_rows(query.to_arrow().sort_by("id"), self.description.bits)
 
     def search(self, code: Codes, k: int, where: str | None, params: Sequence[Any]) -> Any:

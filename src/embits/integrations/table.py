@@ -169,13 +169,8 @@ class Table(abc.ABC):
                 raise FormatError(f"{table.place} is damaged: {error}") from None
 
     def _row_and_code(self, query: Query, coder: Coder | None) -> tuple[int | None, Codes]:
-        if isinstance(query, str):
-            query = self._row_of(query)
-        if isinstance(query, int | np.integer):
-            codes = self.rows("id", int(query)).codes
-            if not len(codes):
-                raise InputError(f"there is no row {query} in {self.place}")
-            return int(query), codes[0]
+        if isinstance(query, str | int | np.integer):
+            return self._stored(query if isinstance(query, str) else int(query))
         n_bits, query = self.description.bits, np.asarray(query)
         if query.ndim != 1:
             raise InputError(f"the query has {query.ndim} dimensions, expected one code or vector")
@@ -188,16 +183,21 @@ class Table(abc.ABC):
         check_padding(code, n_bits)
         return None, code
 
-    def _row_of(self, word: str) -> int:
-        hints: list[str] = []
-        if self.description.words:
-            if len(numbers := self.rows("word", word).numbers):
-                return int(numbers[0])
-            cases = sorted({word.lower(), word.upper(), word.title()} - {word})
-            hints = [each for each in cases if len(self.rows("word", each).numbers)]
-        elif len(word) <= 18 and word.isdecimal() and str(int(word)) == word:
-            return int(word)
-        raise UnknownWordError(word, hints)
+    def _stored(self, query: str | int) -> tuple[int, Codes]:
+        """The number and code of the row with this id or number."""
+        if isinstance(query, str) and not self.description.words:  # ids are row numbers
+            if len(query) > 18 or not query.isdecimal() or str(int(query)) != query:
+                raise UnknownWordError(query, [])
+            query = int(query)
+        rows = self.rows("word" if isinstance(query, str) else "id", query)
+        if len(rows.codes):
+            return int(rows.numbers[0]), rows.codes[0]
+        if isinstance(query, int):
+            raise InputError(f"there is no row {query} in {self.place}")
+        cases = sorted({query.lower(), query.upper(), query.title()} - {query})
+        raise UnknownWordError(
+            query, [each for each in cases if len(self.rows("word", each).codes)]
+        )
 
 
 class SqlTable(Table):
