@@ -136,10 +136,26 @@ def test_the_rows_of_a_query_are_read_in_its_order(path, bits):
     np.testing.assert_array_equal(back.codes, bits.codes[rows])
 
 
-def test_a_table_of_other_columns_is_refused(path, bits):
-    for select in ("c0, c1", "id, word, c0"):
-        with ours.connect(path) as connection, pytest.raises(InputError, match="found columns"):
-            from_arrow(connection.sql(f"select {select} from embits"), bits.coder)
+@pytest.mark.parametrize(
+    "select",
+    ["c0, c1", "id, word, c0", "id, c0, c1, c0 as c2", "id, c0, nullif(c1, c1) as c1",
+     "id, nullif(word, 'word7') as word, c0, c1", "id, [1, 2]::utinyint[] as code"],
+)  # fmt: skip
+def test_a_query_without_the_codes_of_the_coder_is_refused(path, bits, select):
+    with ours.connect(path) as connection, pytest.raises(InputError):
+        from_arrow(connection.sql(f"select {select} from embits"), bits.coder)
+
+
+@pytest.mark.parametrize("size", [4, 40, -1])
+def test_a_damaged_parquet_file_is_not_replaced(tmp_path, bits, size):
+    path = tmp_path / "codes.parquet"
+    export(bits, "duckdb", str(path))
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(InputError, match="not one that embits wrote"):
+        export(bits, "duckdb", str(path), overwrite=True)
+    with pytest.raises((InputError, DatabaseError, FormatError)) as caught:
+        ours.read(path, bits.coder)
+    assert "\n" not in str(caught.value)
 
 
 def test_other_programs_read_the_parquet_file(tmp_path, bits):

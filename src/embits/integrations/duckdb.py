@@ -152,8 +152,9 @@ def _metadata(path: Path) -> bytes | None:
     """What describes a Parquet file; None if there is none."""
     if not path.exists() or not path.stat().st_size:
         return None
-    metadata = _parquet().read_schema(path).metadata if _starts_with(path, b"PAR1") else None
-    return bytes((metadata or {}).get(b"embits", b""))
+    with contextlib.suppress(arrow().ArrowException):  # it is not Parquet, or damaged
+        return bytes((_parquet().read_schema(path).metadata or {}).get(b"embits", b""))
+    return b""
 
 
 def _columns(codes: Codes) -> dict[str, Any]:

@@ -7,7 +7,7 @@ one that embits wrote. Postgres orders bits as embits does, first bit first.
 `nearest` and `read` take an open psycopg connection, and the name of the `table`. `nearest` uses
 the index, and then may return fewer rows than pass `where`. It compares every row with
 `exact=True`, without an index, and if k is beyond the index's limit of 1,000. `params` are the
-values of each `%s` in `where`, which has `%%` for `%`.
+values of each `%s` in `where`, which has `%%` for `%`. Their errors are those of psycopg.
 """
 
 from __future__ import annotations

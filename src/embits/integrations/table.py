@@ -384,16 +384,18 @@ def arrow_rows(table: Any, n_bits: int) -> Rows:
     """The rows of a table for `from_arrow`."""
     table, width = arrow().table(table), packed_width(n_bits)
     names = table.column_names
-    codes = ["code"] if "code" in names else integer_columns(n_bits)
-    if missing := {"id", *codes} - {*names}:
-        raise InputError(
-            f"found columns {', '.join(names)}, expected {', '.join(sorted(missing))} too"
-        )
-    if codes == ["code"]:
+    is_list, parts = "code" in names, integer_columns(n_bits)
+    needed = ["id", *(["code"] if is_list else parts), *({"word"} & {*names})]
+    if wrong := [each for each in needed if each not in names or table[each].null_count]:
+        has = f"columns {', '.join(names)} with {', '.join(wrong)} missing or null"
+        raise InputError(f"{has}, expected id and the codes: code, or {', '.join(parts)}")
+    if is_list:
         flat = arrow().compute.list_flatten(table["code"]).to_numpy()
     else:
-        numbers = np.stack([table[name].to_numpy() for name in codes], axis=1)
+        numbers = np.stack([table[name].to_numpy() for name in parts], axis=1)
         flat = numbers.astype(">u8").view(np.uint8)[:, :width]
+    if flat.size != width * len(table) or (not is_list and f"c{len(parts)}" in names):
+        raise InputError(f"the codes of the table do not have the coder's {n_bits} bits")
     ids = table["word"].to_pylist() if "word" in names else None
     return Rows(table["id"].to_numpy(), flat.reshape(-1, width), ids)
 
