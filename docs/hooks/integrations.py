@@ -7,7 +7,7 @@ from typing import Any
 
 FOLDER = Path(__file__).parents[2] / "src" / "embits" / "integrations"
 MARK = "<!-- every integration -->"
-HELPERS = {"documents"}  # shared by several integrations, not public
+HELPERS = {"documents", "table"}  # shared by several integrations, not public
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

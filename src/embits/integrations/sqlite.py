@@ -76,9 +76,8 @@ def export(
             insert = "insert into codes (id, code) values (?, vec_bit(?))"
             connection.executemany(insert, zip(rows, blobs, strict=True))
             if words is not None:
-                connection.executemany(
-                    "insert into words values (?, ?)", zip(rows, words, strict=True)
-                )
+                insert = "insert into words values (?, ?)"
+                connection.executemany(insert, zip(rows, words, strict=True))
         if facts["words"]:
             connection.execute("create unique index words_by_word on words (word)")
         connection.execute("commit")
@@ -136,11 +135,10 @@ class _Codes(tables.SqlTable):
     @classmethod
     @contextlib.contextmanager
     def opened(cls, source: Any) -> Iterator[_Codes]:
+        place = str(source) if isinstance(source, str | os.PathLike) else "SQLite"
         errors = _apsw().Error, UnicodeDecodeError
-        with tables.opened(source, connect, "SQLite", *errors) as connection:
-            yield cls(
-                connection, str(source) if isinstance(source, str | os.PathLike) else "SQLite"
-            )
+        with tables.opened(source, connect, place, *errors) as connection:
+            yield cls(connection, place)
 
     def run(self, statement: str, values: Sequence[Any]) -> Any:
         return self.connection.execute(statement, tuple(values)).fetchall()
