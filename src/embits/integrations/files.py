@@ -24,7 +24,6 @@ __all__ = ["export_npy", "export_paper", "export_word2vec"]
 
 DECODED_ROWS = 1024  # at once; two blocks are in memory: the writer holds a row of the previous one
 MAX_WORD_BYTES = 255  # the paper's programs read a word and a zero into 256 bytes, unchecked
-_BLOCK_ROWS = 1 << 14
 _UNWRITABLE = re.compile(r"[ \t\n\v\f\r\0]|^$")
 
 
@@ -82,7 +81,7 @@ def export_paper(
             raise InputError(f"{found}: words are 1 to {MAX_WORD_BYTES} bytes without white space")
     with atomic_write(path) as file:
         file.write(f"{len(bits)} {width}\n".encode())
-        for rows, codes, words in row_blocks(bits, _BLOCK_ROWS, progress):
+        for rows, codes, words in row_blocks(bits, progress):
             for name, numbers in zip(words or rows, integers(codes).tolist(), strict=True):
                 file.write(f"{name} {' '.join(map(str, numbers))}\n".encode())
     return {"width": width, "bytes": path.stat().st_size}
