@@ -30,6 +30,12 @@ from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 
 
+def _folder_option(
+    name: str, help: str, required: bool = False
+) -> Callable[[options.Command], options.Command]:
+    return click.option(name, type=options.FOLDER, metavar="DIR", required=required, help=help)
+
+
 def _choices_option(
     name: str, choices: Iterable[str], default: str, help: str
 ) -> Callable[[options.Command], options.Command]:
@@ -52,12 +58,7 @@ def _scoring_options(
     """The options of both verbs: defaults of --tasks and --bootstrap, help of --fit-rows."""
     names = ", ".join(TASKS)
     return options.together(
-        click.option(
-            "--data",
-            type=options.FOLDER,
-            metavar="DIR",
-            help="Folder of data sets [default: $EMBITS_DATA].",
-        ),
+        _folder_option("--data", "Folder of data sets [default: $EMBITS_DATA]."),
         _choices_option("--tasks", TASKS, ",".join(tasks), f"Tasks to run, or all: {names}."),
         click.option(
             "--fit-rows",
@@ -82,7 +83,7 @@ def _scoring_options(
     )
 
 
-def _is_tasks_option_given() -> bool:
+def _has_tasks_option() -> bool:
     source = click.get_current_context().get_parameter_source("tasks")
     return source is ParameterSource.COMMANDLINE
 
@@ -93,7 +94,7 @@ def _possible_tasks(
     """The tasks that can run, and the folder of data sets if one of them reads it."""
     reading = [task for task in tasks if TASKS[task].reads_data]
     has_folder = data is not None or "EMBITS_DATA" in os.environ
-    if leave_out and not has_folder and not _is_tasks_option_given():
+    if leave_out and not has_folder and not _has_tasks_option():
         without = "without a folder of data sets (--data DIR, or EMBITS_DATA)"
         say(f"note: {without}, {', '.join(reading)} are left out")
         return tuple(task for task in tasks if task not in reading), None
@@ -128,9 +129,7 @@ def _column_name(entry: Entry) -> str:
 @click.command()
 @options.files_argument
 @options.file_option("--raw", "raw_file", help="Float vectors from which the files were made.")
-@click.option(
-    "--report", type=options.FOLDER, metavar="DIR", help="Write a report into this folder."
-)
+@_folder_option("--report", "Write a report into this folder.")
 @_scoring_options(
     DEFAULT_TASKS,
     0,
@@ -163,7 +162,7 @@ def evaluate(
     embits evaluate docs.safetensors --tasks retrieval --data ~/data
     """
     missing = " and ".join(task for task in tasks if TASKS[task].needs_raw)
-    if raw_file is None and missing and _is_tasks_option_given():
+    if raw_file is None and missing and _has_tasks_option():
         raise click.UsageError(f"the float vectors are needed for {missing}: give --raw FILE")
     if latex and report is None:
         raise click.UsageError("--latex writes into the folder of --report: give both")
@@ -175,33 +174,24 @@ def evaluate(
     if floats is not None and floats.dims not in {bits.dims for bits in opened.values()}:
         made_from = f"{files[0]} was made from {opened[files[0]].dims} dimensions"
         raise InputError(f"{raw_file}: vectors of {floats.dims} dimensions, but {made_from}")
-    name = "raw"
+    name, timed = "raw", _timed(raw_file, reading)
     with status_line(quiet=as_json) as status:
+
+        def say_step(step: str) -> None:
+            status(f"{name}: {step}")
+
         evaluator = Evaluator(
-            folder,
-            floats,
-            tasks,
-            _timed(raw_file, reading),
-            lambda step: status(f"{name}: {step}"),
-            fit_rows,
-            n_resamples=bootstrap,
+            folder, floats, tasks, timed, say_step, fit_rows, n_resamples=bootstrap
         )
         entries = [] if floats is None else [evaluator.evaluate_raw()]
         for file, bits in opened.items():
             name = file.name
             entries.append(evaluator.evaluate_bits(bits, file))
-    _check_scored(entries, evaluator.notes)
+    title, notes = "Scores of binary codes", evaluator.notes
+    _check_scored(entries, notes)
     if report is not None:
         facts = {"raw": raw_file.name if raw_file else "-", "tasks": ", ".join(tasks)}
-        write_report(
-            report,
-            "Scores of binary codes",
-            entries,
-            facts,
-            notes=evaluator.notes,
-            overwrite=force,
-            latex=latex,
-        )
+        write_report(report, title, entries, facts, notes=notes, overwrite=force, latex=latex)
         note_missing_figures()
     if as_json:
         print_json(jsonable(entries))
@@ -209,8 +199,8 @@ def evaluate(
 
     def cell(entry: Entry, score: Score) -> str:
         value = score.of(entry)
-        ends = interval(entry, score.key) if score.shown is percent else None
-        text = "" if value is None else score.shown(value)
+        ends = interval(entry, score.key) if score.as_text is percent else None
+        text = "" if value is None else score.as_text(value)
         return f"{text} [{percent(ends[0])}, {percent(ends[1])}]" if ends else text
 
     rows = [(s.label, *(cell(entry, s) for entry in entries)) for s in all_scores(entries)]
@@ -237,9 +227,7 @@ def evaluate(
     help="Random seeds of the training. With several, the report shows means.",
 )
 @options.params_option("A parameter, given to every method that takes it.")
-@click.option(
-    "--report", type=options.FOLDER, required=True, metavar="DIR", help="Folder of the report."
-)
+@_folder_option("--report", "Folder of the report.", required=True)
 @_scoring_options(
     [task for task in TASKS if task != "retrieval"],
     N_RESAMPLES,

@@ -269,13 +269,7 @@ class Comparison:
         self._say, self._report = say, report
         self._problems, self._current, self._codes = list[str](), "", self.folder / "codes"
         self.evaluator = Evaluator(
-            data,
-            vectors,
-            tasks,
-            vectors_file,
-            lambda step: say(f"{self._current}: {step}"),
-            ALL_ROWS,
-            n_resamples=n_resamples,
+            data, vectors, tasks, vectors_file, self._say_step, ALL_ROWS, n_resamples=n_resamples
         )
         self.split = split_rows(len(vectors), fit_rows, has_words=vectors.words is not None)
         self.settings: Entry = {
@@ -311,6 +305,9 @@ class Comparison:
         order = list(dict.fromkeys(method for method, _ in plan))
         self.plan = sorted(set(plan), key=lambda code: (order.index(code[0]), code[1]))
         self._codes.mkdir(parents=True, exist_ok=True)
+
+    def _say_step(self, step: str) -> None:
+        self._say(f"{self._current}: {step}")
 
     def run(self, *, overwrite: bool = False) -> list[Entry]:
         """Train and score what is missing, and return the `entries`.

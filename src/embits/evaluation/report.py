@@ -323,7 +323,7 @@ def _draw_methods(axis: Any, grid: Grid, score: Score) -> None:
             continue
         color, marker, dashes = STYLES.get(method, ("#000000", "x", "-"))
         widths, values, ends = zip(*points, strict=True)
-        # Side by side where there are intervals, so that their bars can be told apart.
+        # Side by side where there are intervals, so that their bars do not overlap.
         aside = 1.012 ** (place - (len(grid.methods) - 1) / 2) if any(ends) else 1
         places = [width * aside for width in widths]
         line = {"color": color, "marker": marker, "linestyle": dashes, "linewidth": 1.6}

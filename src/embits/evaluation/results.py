@@ -37,7 +37,7 @@ class Score:
     label: str
     path: Path  # where it is in an entry: ("similarity", "MEN", "spearman")
     raw: Path = ()  # where it is in the entry of the raw vectors; () if they do not have it
-    shown: Callable[[float | None], str] = percent  # turns its value into text
+    as_text: Callable[[float | None], str] = percent  # turns its value into text
     heading: str = ""  # of a main measure: summaries, figures and paired tests have only these
 
     @property
@@ -51,7 +51,7 @@ class Score:
 
     def rebuilt(self) -> Score:
         """The same score of the floats rebuilt from codes."""
-        return Score(f"{self.label}, rebuilt", ("reconstruction", *self.path), shown=self.shown)
+        return Score(f"{self.label}, rebuilt", ("reconstruction", *self.path), as_text=self.as_text)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Grid:
         """For each score a row of the raw floats, then rows of each method, also if `rebuilt`."""
         rows: list[list[str]] = []
         for score in scores:
-            raw = score.shown(score.of(self.raw or {"method": "raw"})) if score.raw else ""
+            raw = score.as_text(score.of(self.raw or {"method": "raw"})) if score.raw else ""
             rows.append([score.label + self._spread(score), raw, *[""] * len(self.widths)])
             of_rebuilt = self._cells(score.rebuilt(), REBUILT if rebuilt else ())
             for method, cells in self._cells(score, self.methods).items():
@@ -106,7 +106,7 @@ class Grid:
 
     def _spread(self, score: Score) -> str:
         """The largest half-width of the 95 % intervals, and the largest spread over fits."""
-        if score.shown is not percent:
+        if score.as_text is not percent:
             return ""
         ends = [interval(entry, score.key) for entry in self.entries]
         halves = [(end[1] - end[0]) / 2 for end in ends if end]
@@ -119,12 +119,12 @@ class Grid:
         """A line of text for each method; the best of each width that several have is bold."""
         lines = {name: self.line(name, score.path) for name in methods if name in self.methods}
         cells = {
-            name: ["" if value is None else score.shown(value) for value in line]
+            name: ["" if value is None else score.as_text(value) for value in line]
             for name, line in lines.items()
         }
         for place, column in enumerate(zip(*lines.values(), strict=True)):
             known = [value for value in column if value is not None and not math.isnan(value)]
-            if len(known) > 1 and score.shown is percent:  # of an error, less is better
+            if len(known) > 1 and score.as_text is percent:  # of an error, less is better
                 best = percent(max(known))
                 for line in cells.values():
                     line[place] = f"*{best}*" if line[place] == best else line[place]

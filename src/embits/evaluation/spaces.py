@@ -91,7 +91,7 @@ class FloatSpace:
 
     @classmethod
     def of(cls, vectors: WordVectors, lookup: Lookup | None = None) -> FloatSpace:
-        """The space of float vectors; rows without words are named by their number."""
+        """The space of float vectors; rows without words are identified by their number."""
         words = RowNumbers(len(vectors)) if vectors.words is None else vectors.words
         return cls(words, vectors.matrix, lookup)
 
@@ -148,7 +148,7 @@ Scorable: TypeAlias = BinaryVectors | WordVectors | Space | ArrayLike
 def as_space(vectors: Scorable, lookup: Lookup | None = None) -> Space:
     """The space of WordVectors, BinaryVectors or a matrix; a space is returned unchanged.
 
-    Rows without words are named by their number.
+    Rows without words are identified by their number.
     """
     if isinstance(vectors, FloatSpace | BitSpace):
         return vectors

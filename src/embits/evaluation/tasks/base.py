@@ -97,11 +97,11 @@ class Task:
         self,
         label: str,
         *path: str,
-        shown: Callable[[float | None], str] = percent,
+        as_text: Callable[[float | None], str] = percent,
         heading: str = "",
     ) -> Score:
         """A score at this path below the name of the task, also of the raw vectors."""
-        return Score(label, (self.name, *path), (self.name, *path), shown, heading)
+        return Score(label, (self.name, *path), (self.name, *path), as_text, heading)
 
     def datasets(self, subject: Subject) -> Any:
         """The data sets of the task, read once."""

@@ -221,5 +221,5 @@ class Reconstruction(Task):
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
         cosine = Score("Cosine to raw, rebuilt", (self.name, "cosine"), heading="rebuilt")
-        error = Score("Mean squared error", (self.name, "mse"), shown=lambda x: number(x, 4))
+        error = Score("Mean squared error", (self.name, "mse"), as_text=lambda x: number(x, 4))
         return [cosine, error] if "cosine" in names_at(entries, self.name) else []

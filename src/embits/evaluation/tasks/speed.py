@@ -152,7 +152,7 @@ class Speed(Task):
         return evaluate_speed(subject.space, subject.file)
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
-        score = self.score("Top-10 query, ms", "top_10_ms", shown=number)
+        score = self.score("Top-10 query, ms", "top_10_ms", as_text=number)
         return [score] if names_at(entries, self.name) else []
 
     def table(self, grid: Grid) -> Table | None:
