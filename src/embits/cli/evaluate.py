@@ -322,7 +322,7 @@ def _recorded_command() -> str:
     for option in context.command.params[1:]:
         name = str(option.name)
         is_default = context.get_parameter_source(name) is ParameterSource.DEFAULT
-        if is_default or name in ("force", "as_json", "report", "data"):
+        if is_default or name in ("force", "as_json"):
             continue
         match context.params.get(name):
             case dict() as params:
@@ -331,7 +331,8 @@ def _recorded_command() -> str:
             case list() | tuple() as values:
                 parts.append(f"{option.opts[0]} {','.join(map(str, values))}")
             case Path() as path:
-                parts.append(f"{option.opts[0]} {path.name}")
+                folder = {"report": "DIR", "data": "DATA"}.get(name, path.name)
+                parts.append(f"{option.opts[0]} {folder}")
             case value:
                 is_flag = isinstance(option, click.Option) and option.is_flag
                 text = "all" if value == ALL_ROWS else value

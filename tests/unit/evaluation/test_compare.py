@@ -434,13 +434,14 @@ def test_compare_and_picture_write_their_files(tmp_path, vectors, saved, small_d
 def test_a_report_has_the_command_that_makes_it_again(tmp_path):
     pytest.importorskip("matplotlib")
     np.save(tmp_path / "m.npy", np.random.default_rng(0).normal(size=(300, 16)))
-    options = ["--bits", "32", "--methods", "lsh", "--tasks", "neighbors", "--seeds", "0"]
+    options = ["--bits", "32", "--methods", "lsh", "--tasks", "neighbors", "--bootstrap", "0"]
     for given, recorded in (([], False), (["--no-ids"], True)):
         arguments = [*options, *given, "--report", str(tmp_path / f"report-{recorded}")]
         done = CliRunner().invoke(embits_cli, ["compare", str(tmp_path / "m.npy"), *arguments])
         assert done.exit_code == 0, done.output
         page = (tmp_path / f"report-{recorded}/report.md").read_text()
         assert "embits compare m.npy --bits 32 --methods lsh" in page
+        assert "--report DIR --tasks neighbors --bootstrap 0" in page.replace("\\", "")
         assert ("--no-ids" in page) == recorded
         assert "--skip-bad" not in page
 
