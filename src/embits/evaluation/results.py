@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from embits.coders import DEFAULT_METHOD
+from embits.evaluation.statistics import Entry as Entry
 
-Entry: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str, ...]
 """Names that lead to a score of an entry."""
 

@@ -10,15 +10,16 @@ import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from embits.errors import InputError
-from embits.evaluation.results import Entry
 
 Values: TypeAlias = NDArray[np.float64]
+Entry: TypeAlias = dict[str, Any]
+"""The scores of one file, in the shape of `evaluate --json`."""
 Replicates: TypeAlias = dict[str, Values]
 """Bootstrap replicates of scores, by path such as "similarity.MEN.spearman"."""
 
