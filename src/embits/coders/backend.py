@@ -97,7 +97,7 @@ def encode_on(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
         setattr(weights_there, name + "_", on.put(array))
     if not hasattr(X, "is_cuda"):  # all but tensors
         X = to_numpy(X)
-    coder.check_vectors(X[:0])  # its shape and type; its numbers are looked at there
+    coder.check_vectors(X[:0])  # its shape and type; its numbers are checked there
     codes = np.empty((len(X), coder.n_bytes_), dtype=np.uint8)
     for start in range(0, len(X), size):
         block = X[start : start + size]
