@@ -222,7 +222,7 @@ class Neural(NearLossless):
 
     def check_learned(self) -> None:
         super().check_learned()
-        self._looks()
+        self._search_sizes()
 
     @property
     def net(self) -> Net:
