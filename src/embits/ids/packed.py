@@ -166,7 +166,10 @@ class PackedVocabulary(StoredWords):
         return self._rows_at(np.arange(start, max(start, stop)))
 
     def verify(self) -> None:
-        if not self._core.is_sorted():
+        # The core starts where the first block does: its first bit is to be 0.
+        starts, width = self.tensors["word_starts"], (8 * self.tensors["words"].size).bit_length()
+        is_late = unpack_numbers(starts, width, np.zeros(min(self._n, 1), np.int64)).any()
+        if is_late or not self._core.is_sorted():
             raise FormatError("damaged: the words cannot be decoded, or are not in order")
         rows = self._verified_rows()
         if len(self._links):

@@ -139,7 +139,7 @@ async function readPiece(read, entry, manifest, verify) {
   checkFacts(contents.facts, manifest, entry.file);
   if (manifest.keep && !contents.tensors.has("floats")) throw new FormatError(`damaged: ${entry.file} keeps no floats`);
   if (verify) {
-    await verifyContents(contents);
+    await verifyContents(contents, true);
     if (entry.columns) await checkColumns(read, entry.columns);
   }
   const { lengths, order, width } = contents;

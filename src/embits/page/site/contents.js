@@ -99,8 +99,8 @@ function packedVocabularyOf(tensors, rows) {
   return names.length ? new PackedVocabulary(tensors, rows) : new RowNumbers(rows);
 }
 
-/** Check every byte of a file, or throw FormatError. */
-export async function verifyContents({ tensors, metadata, codes, width, facts, words, cells, order, settings }) {
+/** Check every byte of a file, or throw FormatError; a piece of a collection has no coder of its own. */
+export async function verifyContents({ tensors, metadata, codes, width, facts, words, cells, order, settings }, isPiece = false) {
   const checksums = parsed(metadata.sha256);
   for (const { name, dtype, data, bytes } of tensors.values()) {
     if ((await digest(bytes)) !== checksums?.get(name)) {
@@ -116,7 +116,7 @@ export async function verifyContents({ tensors, metadata, codes, width, facts, w
   }
   words.verify();
   if (settings) return;
-  checkLearned(facts.method, tensors);
+  if (!isPiece) checkLearned(facts.method, tensors);
   const kept = tensors.get("floats");
   for (let row = 0; kept?.dtype === "U8" && row < kept.shape[0]; row++) {
     const scale = new DataView(kept.bytes.buffer, kept.bytes.byteOffset + row * kept.shape[1], SCALE_BYTES);
