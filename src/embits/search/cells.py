@@ -435,8 +435,8 @@ def measured(
         for k, sample in like:
             series = _LIKE + KS.index(k)
             level = slice(series * _LEVELS, (series + 1) * _LEVELS - 1)
-            found = np.array([sample.search(known, recall)[0] for recall in RECALLS[::2]])
-            enough = [min([r, *np.extract(found >= r, RECALLS[::2])]) for r in RECALLS]
+            found = [(r, sample.search(known, r)[0]) for r in RECALLS[::2]]
+            enough = [min([r, *(asked for asked, share in found if share >= r)]) for r in RECALLS]
             curve[level, column] = np.interp(enough, RECALLS, curve[level, column])
     return replace(centers, curve=curve)
 

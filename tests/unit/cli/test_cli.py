@@ -194,7 +194,7 @@ def test_decode_of_some_words(folder):
         ),
         (["export", "{f}/b.safetensors", "--to", "tape", "-o", "{f}/o"], 2, "'tape'"),
         (["binarize", "{f}/absent", "-o", "{f}/x"], 1, "absent"),
-        (["binarize", "{f}", "-o", "{f}/x"], 1, "a directory"),
+        (["binarize", "{f}", "-o", "{f}/x"], 1, "an id a row, expected"),
         (["binarize", "{f}/v.vec", "-o", "{f}/no/x"], 1, "no such folder"),
         (["binarize", "{f}/v.vec", "-o", "{f}"], 1, "is a folder"),
         (["binarize", "{f}/v.vec", "-o", "{f}/x", "--method", "sign", "--bits", "7"], 1, "24"),
