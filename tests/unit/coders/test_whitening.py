@@ -10,7 +10,7 @@ from embits import NearLossless
 from embits.arrays import unit_rows
 from embits.coders import backend
 from embits.coders.near_lossless import whitening
-from embits.errors import InputError
+from embits.errors import FormatError, InputError
 
 DIMS = 24
 
