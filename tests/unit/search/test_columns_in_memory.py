@@ -1,6 +1,7 @@
 """Columns of rows in memory: what searches remember of them, and when they forget it."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,9 +72,11 @@ def test_filters_are_remembered_up_to_bytes_and_at_least_one(monkeypatch):
 
 
 def test_an_unknown_kind_of_column_is_of_a_newer_version(tmp_path):
-    from embits.collection.manifest import Manifest, manifest_json, parse_manifest
+    from embits.collection.manifest import manifest_json, parse_manifest
 
-    content = manifest_json(Manifest(dims=0, columns={"where": "point"}))
+    coder = embits.RandomHyperplanes(n_bits=64).fit(np.eye(4))
+    manifest = embits.open_collection(tmp_path / "c", coder).manifest
+    content = manifest_json(replace(manifest, columns={"where": "point"}))
     with pytest.raises(
         FormatError, match="'point', which this embits does not know: install a new"
     ):
