@@ -330,11 +330,14 @@ def check_name(pattern: str, expected: str, what: str, name: Any) -> str:
 
 
 def to_export(bits: Any) -> BinaryVectors:
-    """What is to be exported, with all codes in one array."""
+    """What is to be exported, with all codes in one array and fast slices of its ids."""
     if not isinstance(bits, BinaryVectors):
         kind = type(bits).__name__
         raise InputError(f"bits is {kind}, expected BinaryVectors; embits.binarize makes them")
-    return bits.merged()
+    merged = bits.merged()
+    if (ids := ids_of(merged)) is not None:
+        _ = ids.ends  # the words are unpacked: slices are faster from then on
+    return merged
 
 
 def row_blocks(
