@@ -116,6 +116,7 @@ bench: $(VENV)/test $(VENV)/demo
 fuzz: $(VENV)/test
 	$(BIN)/python -m pip install --quiet atheris
 	$(BIN)/python fuzz/run.py --seconds 60
+	$(BIN)/python fuzz/differential.py --seconds 600
 
 sanitize: $(VENV)/test
 	$(BIN)/python -m pip install --quiet cmake nanobind

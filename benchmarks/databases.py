@@ -76,7 +76,7 @@ def postgres() -> Iterator[str]:
 
 def copying(bits: embits.BinaryVectors, address: str) -> Iterator[str]:
     many = of_rows(bits, ROWS)
-    ready = [HEADER, *(rows for _, rows in binary_rows(many)), TRAILER]
+    ready = [HEADER, *binary_rows(many), TRAILER]
     with psycopg.connect(address, autocommit=True) as connection:
         times = in_turns(
             {
@@ -114,7 +114,7 @@ def export(bits: embits.BinaryVectors, address: str, **options: object) -> dict[
 
 def raw(bits: embits.BinaryVectors) -> Iterator[bytes]:
     yield HEADER
-    yield from (rows for _, rows in binary_rows(bits))
+    yield from binary_rows(bits)
     yield TRAILER
 
 

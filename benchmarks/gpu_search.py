@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     options = parser.parse_args()
     if find_spec("array_api_compat") is None:  # encoding needs it, which is measured last
-        raise SystemExit("gpu_search.py needs array-api-compat: pip install 'embits[gpu]'")
+        raise SystemExit("gpu_search.py needs array-api-compat: pip install '.[gpu]'")
     rng = np.random.default_rng(0)
     head = [
         "| codes | queries | ms | queries a second | of the copy's bandwidth | "

@@ -1,6 +1,8 @@
 // Python bindings, and nothing else: shapes are checked in Python, work is done in embits_core.
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 
+#include <array>
 #include <atomic>
 #include <optional>
 
@@ -198,14 +200,18 @@ static size_t width_of(const CodePieces& codes) { return codes.width; }
 // What some queries read of cells, and how many rows they have read.
 struct CellQueries {
     CellQueries(const embits::CellCenters& centers, Out2D<const float> weights,
-                Array<const uint32_t> probes, float margin, Array<const float> longest)
-        : centers(centers), weights(weights), probes(probes), longest(longest), margin(margin) {}
+                Array<const uint32_t> probes, std::array<float, 4> margins,
+                Array<const float> longest, Array<const uint64_t> most_rows, Array<uint8_t> gave_up)
+        : centers(centers), weights(weights), probes(probes), longest(longest),
+          most_rows(most_rows), gave_up(gave_up), margins(margins) {}
 
     const embits::CellCenters& centers;
     Out2D<const float> weights;
     Array<const uint32_t> probes;
     Array<const float> longest;
-    float margin;
+    Array<const uint64_t> most_rows;
+    Array<uint8_t> gave_up;
+    std::array<float, 4> margins;  // margin, far_margin, near, far
     std::atomic<size_t> rows_read{0};
 };
 
@@ -215,7 +221,12 @@ static std::optional<embits::CellReading> reading_of(CellQueries* cells,
     return embits::CellReading{cells->centers,
                                cells->weights.data(),
                                cells->probes.shape(0) ? cells->probes.data() : nullptr,
-                               cells->margin,
+                               cells->margins[0],
+                               cells->margins[1],
+                               cells->margins[2],
+                               cells->margins[3],
+                               cells->most_rows.shape(0) ? cells->most_rows.data() : nullptr,
+                               cells->gave_up.data(),
                                offsets ? cells->longest.data() : nullptr,
                                offsets,
                                cells->rows_read};
@@ -360,10 +371,12 @@ static void bind_cells(nb::module_& m) {
             return released(std::vector<float>(self.squares()));
         });
     nb::class_<CellQueries>(m, "CellQueries")
-        .def(nb::init<const CellCenters&, Out2D<const float>, Array<const uint32_t>, float,
-                      Array<const float>>(),
-             "centers"_a, "weights"_a.noconvert(), "probes"_a.noconvert(), "margin"_a,
-             "longest"_a.noconvert(), nb::keep_alive<1, 2>())
+        .def(nb::init<const CellCenters&, Out2D<const float>, Array<const uint32_t>,
+                      std::array<float, 4>, Array<const float>, Array<const uint64_t>,
+                      Array<uint8_t>>(),
+             "centers"_a, "weights"_a.noconvert(), "probes"_a.noconvert(), "margins"_a,
+             "longest"_a.noconvert(), "most_rows"_a.noconvert(), "gave_up"_a.noconvert(),
+             nb::keep_alive<1, 2>())
         .def_prop_ro("rows_read", [](const CellQueries& self) { return self.rows_read.load(); });
     m.def(
         "train_cells",
@@ -376,6 +389,10 @@ static void bind_cells(nb::module_& m) {
 }
 
 NB_MODULE(_core, m) {
+    // What a daemon thread still uses at the end of the process is not freed: that is no mistake.
+    nb::set_leak_warnings(false);
+    m.attr("nanobind_version") =
+        NB_TOSTRING(NB_VERSION_MAJOR) "." NB_TOSTRING(NB_VERSION_MINOR) "." NB_TOSTRING(NB_VERSION_PATCH);
     bind_readers(m);
     bind_words(m);
     bind_coders(m);

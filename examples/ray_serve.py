@@ -1,6 +1,6 @@
 """A search service on a Ray cluster, each of whose nodes holds some pieces of a collection.
 
-    pip install 'embits[ray]' 'ray[serve]'
+    pip install '.[ray]' 'ray[serve]'      (in a checkout of embits)
     ray start --head        # and `ray start --address=HEAD:6379` on the other nodes
     python examples/ray_serve.py /shared/news --shards 3 --copies 2
     curl localhost:8000 -d '{"vector": [0.1, …], "k": 5}'
@@ -99,7 +99,7 @@ class Router:
         try:
             asked = one_machine.parsed(await one_machine.body(request))
         except one_machine.BadRequestError as error:
-            return JSONResponse({"error": str(error)}, 400)
+            return error.response()
         if is_one := "vector" in asked:
             asked["vectors"] = [asked.pop("vector")]
         manifest: Manifest | None = None

@@ -44,7 +44,7 @@ def main() -> None:
         options.output,
         DataFolder.at(options.data),
         methods=options.methods.split(","),
-        say=lambda text: print(f"  {text}") if ": done in" in text else None,
+        report=lambda text: print(f"  {text}"),
         **({"bits": BITS, "tasks": TASKS} if options.full else QUICK),
     )
     entries = comparison.run(overwrite=True)

@@ -20,7 +20,7 @@ import numpy as np
 
 import embits
 from embits.arrays import unit_rows
-from embits.evaluation.tasks.neighbors import best_rows, recall
+from embits.evaluation.tasks.neighbors import best_rows, recalls
 from embits.integrations.sentence_transformers import from_quantized, quantize_embeddings
 from shared import arguments, megabytes, milliseconds, table
 
@@ -96,7 +96,7 @@ def measured(bits, queries, truth, floats, options) -> list[str]:
         ms = milliseconds(
             lambda i, how=how: bits.search(queries[i], options.k, **how), min(TIMED, len(queries))
         )
-        cells += [f"{100 * recall(truth, found):.1f} %", f"{ms:.3f}"]
+        cells += [f"{100 * recalls(truth, found).mean():.1f} %", f"{ms:.3f}"]
     return cells
 
 

@@ -1,6 +1,6 @@
 """A search server over a collection or a file: Starlette and uvicorn.
 
-    pip install embits starlette uvicorn
+    pip install . starlette uvicorn      (in a checkout of embits)
     python examples/serve.py served --port 8000
     curl localhost:8000/search -d '{"vector": [0.1, …], "k": 5}'
     curl localhost:8000/search -d '{"vector": [0.1, …], "where": {"label": ["news", "sport"],
@@ -10,6 +10,10 @@ Searches run in a pool of threads, one core each, while the event loop takes req
 shows changes of the collection within `--refresh` seconds, or at once after `kill -HUP`; requests
 that are under way keep the state that they started with. `--workers 4` starts four processes, which
 share the memory of the mapped files. Takes about a second to start.
+
+It answers requests for `localhost`, for an IP address, and for the names of `--allow-host`: a web
+page cannot ask it by a name of its own that points here (DNS rebinding). Bodies have at most 1 MB
+and `--body-seconds` to arrive. Put a proxy in front of it where strangers can reach it.
 """
 
 from __future__ import annotations
@@ -17,9 +21,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import ipaddress
 import json
 import logging
 import os
+import re
 import signal
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,16 +36,20 @@ from typing import Any
 import numpy as np
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import embits
 from embits.columns import Condition
 
 MAX_K = 1000
 MAX_QUERIES = 1000
-MAX_BYTES = 16 << 20
+MAX_RESULTS = 100_000  # of a request: queries times k
+MAX_BYTES = 1 << 20  # reading that much JSON takes tens of milliseconds, and others wait
+BODY_SECONDS = 10.0
 FILTERS = {"where", "exclude"}
 OPTIONS = FILTERS | {"metric", "rescore", "recall", "probes"}
 FIELDS = OPTIONS | {"vector", "vectors", "k", "columns"}
@@ -49,12 +59,42 @@ OPERATORS = "=", "!=", "<", "<=", ">", ">="
 class BadRequestError(Exception):
     """A request that cannot be answered; the text says why."""
 
+    def __init__(self, text: str, status: int = 400) -> None:
+        super().__init__(text)
+        self.status = status
+
+    def response(self) -> Response:
+        """The answer; a connection that was too slow is closed after it."""
+        headers = {"Connection": "close"} if self.status == 408 else None
+        return JSONResponse({"error": str(self)}, self.status, headers)
+
+
+class AllowedHosts:
+    """Refuses requests for other names than these; IP addresses are not names."""
+
+    def __init__(self, app: ASGIApp, names: list[str]) -> None:
+        self.app, self.names = app, {"localhost", *map(str.lower, names)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """An application of ASGI."""
+        app = self.app
+        if scope["type"] == "http" and not self._is_allowed(Request(scope).headers.get("host", "")):
+            refusal = BadRequestError("the Host of the request is not allowed: see --allow-host")
+            app = refusal.response()
+        await app(scope, receive, send)
+
+    def _is_allowed(self, host: str) -> bool:
+        name = re.sub(r":\d*$", "", host).lower()
+        with contextlib.suppress(ValueError):
+            return bool(ipaddress.ip_address(name.removeprefix("[").removesuffix("]")))
+        return name in self.names or "*" in self.names
+
 
 class Server:
     """The state of one process: the collection, the snapshot that is searched, and the threads."""
 
-    def __init__(self, path: str, refresh: float) -> None:
-        self.path = path
+    def __init__(self, path: str, refresh: float, body_seconds: float) -> None:
+        self.path, self.body_seconds = path, body_seconds
         self.collection = embits.load(path)
         self.bits = self._snapshot()  # replaced as a whole: a search reads it once
         self.seconds = refresh
@@ -100,25 +140,42 @@ class Server:
     async def search(self, request: Request) -> Response:
         """POST /search: the nearest rows of a vector, or of several."""
         try:
-            asked = parsed(await body(request))
+            content = await body(request, self.body_seconds)
             loop = asyncio.get_running_loop()
-            return JSONResponse(await loop.run_in_executor(self.threads, answer, self.bits, asked))
-        except (BadRequestError, embits.InputError, embits.UnknownWordError) as error:
-            return JSONResponse({"error": str(error)}, status_code=400)
+            return await loop.run_in_executor(self.threads, response, self.bits, content)
+        except BadRequestError as error:
+            return error.response()
 
     async def health(self, _: Request) -> Response:
         """GET /health: what is served."""
         return JSONResponse({"rows": len(self.bits), "bits": self.bits.n_bits})
 
 
-async def body(request: Request) -> bytes:
-    """The body of a request, if it is not too long."""
-    content = b""
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > MAX_BYTES:
-            raise BadRequestError(f"the request has more than {MAX_BYTES:,} bytes")
-    return content
+async def body(request: Request, seconds: float = BODY_SECONDS) -> bytes:
+    """The body of a request, if it is not too long and comes in time."""
+    content = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            async for chunk in request.stream():
+                content += chunk
+                if len(content) > MAX_BYTES:
+                    most = f"{MAX_BYTES:,} bytes: send fewer vectors at a time"
+                    raise BadRequestError(f"the request has more than {most}")
+    except TimeoutError:
+        raise BadRequestError(f"the request took more than {seconds:g} s", 408) from None
+    except ClientDisconnect:  # nobody reads this
+        raise BadRequestError("the client left") from None
+    return bytes(content)
+
+
+def response(bits: embits.BinaryVectors, content: bytes) -> Response:
+    """Answer a request. Runs in a thread: reading and writing JSON take a while too."""
+    try:
+        return JSONResponse(answer(bits, parsed(content)))
+    except BadRequestError as error:
+        return error.response()
+    except (embits.InputError, embits.UnknownWordError) as error:
+        return JSONResponse({"error": str(error)}, status_code=400)
 
 
 def parsed(content: bytes) -> dict[str, Any]:
@@ -130,7 +187,7 @@ def parsed(content: bytes) -> dict[str, Any]:
     if not isinstance(asked, dict) or ("vector" in asked) == ("vectors" in asked):
         raise BadRequestError('the request has no "vector" or "vectors", or has both')
     if unknown := sorted(set(asked) - FIELDS):
-        raise BadRequestError(f"unknown field {unknown[0]!r}")
+        raise BadRequestError(f"unknown field {unknown[0]!r:.50}")
     k = asked.setdefault("k", 10)
     if type(k) is not int or not 1 <= k <= MAX_K:
         raise BadRequestError(f"k is {k!r:.20}, expected 1 to {MAX_K}")
@@ -155,7 +212,9 @@ def conditions(name: str, given: dict[str, Any]) -> list[Condition] | dict[str, 
         if not isinstance(asked, dict):
             asked = {"in" if isinstance(asked, list) else "=": asked}
         elif unknown := sorted(set(asked) - set(OPERATORS)):
-            raise BadRequestError(f"{name} has no operator {unknown[0]!r}; there are {OPERATORS}")
+            raise BadRequestError(
+                f"{name} has no operator {unknown[0]!r:.50}; there are {OPERATORS}"
+            )
         found += [Condition(column, op, value) for op, value in asked.items()]
     return found or {}
 
@@ -200,17 +259,21 @@ def vectors_of(asked: dict[str, Any], dims: int) -> np.ndarray:
         raise BadRequestError(f"vectors of shape {queries.shape}, expected (n, {dims})")
     if len(queries) > MAX_QUERIES:
         raise BadRequestError(f"{len(queries):,} vectors, expected at most {MAX_QUERIES:,}")
+    if len(queries) * asked["k"] > MAX_RESULTS:
+        raise BadRequestError(f"more than {MAX_RESULTS:,} results: ask for a smaller k at a time")
     return queries
 
 
 def app() -> Starlette:
     """The application of one process; a process that uvicorn starts gets its settings from here."""
-    server = Server(os.environ["EMBITS_SERVE"], float(os.environ["EMBITS_REFRESH"]))
+    options = json.loads(os.environ["EMBITS_SERVE"])
+    server = Server(options["collection"], options["refresh"], options["body_seconds"])
     routes = [
         Route("/search", server.search, methods=["POST"]),
         Route("/health", server.health),
     ]
-    return Starlette(routes=routes, lifespan=server.running)
+    hosts = Middleware(AllowedHosts, names=[options["host"], *options["allow_host"]])
+    return Starlette(routes=routes, middleware=[hosts], lifespan=server.running)
 
 
 def main() -> None:
@@ -224,13 +287,23 @@ def main() -> None:
     parser.add_argument(
         "--refresh", type=float, default=1.0, metavar="S", help="seconds (default: %(default)s)"
     )
+    parser.add_argument(
+        "--body-seconds",
+        type=float,
+        default=BODY_SECONDS,
+        metavar="S",
+        help="that the body of a request may take (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME",
+        help="a name under which clients reach this server; * for any (can be repeated)",
+    )  # fmt: skip
     options = parser.parse_args()
     try:
         embits.load(options.collection)
     except (embits.EmbitsError, OSError) as error:
         parser.exit(1, f"serve.py: {error}\n")
-    os.environ["EMBITS_SERVE"] = options.collection
-    os.environ["EMBITS_REFRESH"] = str(options.refresh)
+    os.environ["EMBITS_SERVE"] = json.dumps(vars(options))
     uvicorn.run(
         "serve:app", factory=True, app_dir=str(Path(__file__).parent), host=options.host,
         port=options.port, workers=options.workers, log_level="warning",

@@ -6,7 +6,7 @@
 Represents a text by the mean of its word vectors and trains scikit-learn's LogisticRegression: once
 on the floats, once on the bits (0 and 1), and once on the floats decoded from the bits.
 Takes about three minutes on two cores, mostly to train the coder. Needs
-`pip install 'embits[sklearn]'`, and `pip install 'embits[demo]'` without --vectors.
+`pip install '.[sklearn]'` in a checkout, and `pip install '.[demo]'` without --vectors.
 """
 
 from __future__ import annotations

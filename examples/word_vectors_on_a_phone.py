@@ -7,7 +7,7 @@ Writes a file for each of 64, 128, 256 and 512 bits. Prints its size, its downlo
 time to open it and answer the first query, and its agreement with human similarity scores and with
 the floats. Then searches the widest file within the budget.
 Takes about five minutes for all of GloVe on two cores.
-Needs `pip install 'embits[demo]'` without a file.
+Needs `pip install '.[demo]'`, in a checkout, without a file.
 """
 
 from __future__ import annotations

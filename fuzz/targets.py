@@ -103,15 +103,12 @@ def fuzz_words(data: bytes) -> None:
 
 
 def fuzz_evaluation(data: bytes) -> None:
-    """Read what evaluations are made of: pairs, questions, classes, judgements, a corpus."""
+    """Read what evaluations are made of: pairs, questions, classes, judgements."""
     _PATH.write_bytes(data)
-    _PATH.with_name("corpus.jsonl").write_bytes(data)
     for read in (evaluation.read_pairs, evaluation.read_questions, evaluation.read_labelled,
                  evaluation.read_qrels):  # fmt: skip
         with contextlib.suppress(*REFUSED):
             assert len(read(_PATH)) > 0
-    with contextlib.suppress(*REFUSED):
-        assert len(evaluation.read_embeddings(_PATH.parent, "corpus")) > 0
 
 
 def _reader(magic: bytes) -> Callable[[bytes], None]:
@@ -147,9 +144,7 @@ _JSONL = """{"id": "a", "title": "Music", "text": "a song", "year": 2020, "tags"
 _CSV = 'id,title,text,year,share\na,M,"a ""song""\nof",2020,0.5\nb,,Zürich,,-1e+3\n'
 _EVALUATED = ["tiger\tcat\t7.35\nbook,paper,7\n", "word1;word2;score\na;b;1.5\n",
               ": family\nboy girl brother sister\n", '"1","A title","The text"\n"2","B","C"\n',
-              "query-id\tcorpus-id\tscore\nq1\td1\t1\n", "q1 0 d1 2\n",
-              '{"_id": "d1", "embedding": [0.5, 1e-3, -2]}\n{"id": 2, "vector": [1, 2, 3]}\n'
-             ]  # fmt: skip
+              "query-id\tcorpus-id\tscore\nq1\td1\t1\n", "q1 0 d1 2\n"]  # fmt: skip
 
 
 def corpus(name: str) -> list[bytes]:

@@ -10,6 +10,8 @@ import importlib.resources
 import json
 import os
 import platform
+import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -29,6 +31,8 @@ def main() -> None:
         assert importlib.resources.files("embits").joinpath(name).is_file(), name
     for name in ("LICENSE", "licenses/nanobind.txt", "licenses/robin-map.txt"):
         assert importlib.metadata.distribution("embits").read_text(f"licenses/{name}"), name
+    if platform.system() == "Linux":
+        assert not unprotected(Path(_core.__file__).read_bytes())
     assert len(embits.sample_vectors()) == 2000
     with tempfile.TemporaryDirectory() as folder:
         vectors = read_back(Path(folder))
@@ -41,6 +45,26 @@ def main() -> None:
         f"Python {platform.python_version()}, {Path(_core.__file__).name}, "
         f"kernels {', '.join(_core.available_simd())}: all well"
     )
+
+
+def unprotected(elf: bytes) -> list[str]:
+    """The kinds of hardening that a library for 64-bit Linux lacks."""
+    flags, dynamic = {}, {}
+    start, size, count = (*struct.unpack_from("<Q", elf, 32), *struct.unpack_from("<HH", elf, 54))
+    for at in range(start, start + size * count, size):  # the segments
+        kind, mode, offset, _, _, length = struct.unpack_from("<IIQQQQ", elf, at)
+        flags[kind] = mode
+        if kind == 2:  # PT_DYNAMIC
+            dynamic = dict(struct.iter_unpack("<qQ", elf[offset : offset + length]))
+    imported = set(re.findall(rb"(?<=\0)__\w+_chk(?:_fail)?(?=\0)", elf))
+    has = {
+        "GNU_RELRO": 0x6474E552 in flags,
+        "BIND_NOW": bool(dynamic.get(30, 0) & 8 or dynamic.get(0x6FFFFFFB, 0) & 1 or 24 in dynamic),
+        "a stack that is not executable": not flags.get(0x6474E551, 1) & 1,
+        "stack protector": b"__stack_chk_fail" in imported,
+        "FORTIFY_SOURCE": len(imported) > 1 or platform.libc_ver()[0] != "glibc",
+    }
+    return [kind for kind, is_there in has.items() if not is_there]
 
 
 def read_back(folder: Path) -> embits.WordVectors:

@@ -31,7 +31,7 @@ class CellScan {
         for (auto piece = codes.first_piece(); piece != codes.last_piece(); ++piece)
             if (!piece->cells) scan(*piece, 0, piece[1].start - piece->start, all);
         std::vector<CellVisits> visits = order();
-        std::vector<size_t> read(count);
+        std::vector<size_t> read(count), rows(count);  // cells, and the rows in them
         std::vector<uint64_t> wanted;  // cell << 32 | query
         for (size_t end = kFirstCells; !all.empty(); end = std::min(2 * end, 2 * n_cells)) {
             wanted.clear();
@@ -39,8 +39,16 @@ class CellScan {
             for (size_t q : all) {
                 const double score = search_.kth_score(kept_[q], reading_.centers.n_bits());
                 const size_t before = read[q], stop = visits[q].wanted(score, before, end);
-                for (; read[q] < stop; ++read[q])
+                const size_t first = wanted.size();
+                for (; read[q] < stop; ++read[q]) {
                     wanted.push_back(uint64_t{visits[q].cell(read[q])} << 32 | q);
+                    rows[q] += rows_of(visits[q].cell(read[q]));
+                }
+                if (reading_.most_rows && rows[q] > reading_.most_rows[first_ + q]) {
+                    reading_.gave_up[first_ + q] = 1;
+                    wanted.resize(first);
+                    continue;
+                }
                 const bool goes_on = reading_.probes ? stop > before : stop == end;
                 if (goes_on && stop < n_cells) all[left++] = q;
             }
@@ -85,6 +93,13 @@ class CellScan {
             for (auto piece = codes.first_piece(); piece != codes.last_piece(); ++piece)
                 if (piece->cells) scan(*piece, piece->cells[cell], piece->cells[cell + 1], queries);
         }
+    }
+
+    size_t rows_of(size_t cell) const {
+        size_t rows = 0;
+        for (auto piece = search_.codes.first_piece(); piece != search_.codes.last_piece(); ++piece)
+            if (piece->cells) rows += piece->cells[cell + 1] - piece->cells[cell];
+        return rows;
     }
 
     // Offers the codes [begin, end) of a piece to some of the queries.

@@ -359,6 +359,13 @@ float CellVisits::needed(double score, size_t cell) const {
     return static_cast<float>(score / scale_);
 }
 
+// Of a query unlike those that the margin was measured with, by its nearest cell.
+void CellVisits::set_margin(float closeness) {
+    const CellReading& r = *reading_;
+    const float share = closeness >= r.near ? 1 : (closeness - r.far) / (r.near - r.far);
+    margin_ = r.far_margin + std::max(share, 0.0f) * (r.margin - r.far_margin);
+}
+
 // Finds the order of the cells whose key is at least `lowest`; if that is not given, of the first
 // kVisits cells or of a few more.
 void CellVisits::sort(const float* products, const float* lowest) {
@@ -367,6 +374,7 @@ void CellVisits::sort(const float* products, const float* lowest) {
     std::vector<float> closeness(n), keys;
     const float unit = 1 / scale_;
     for (size_t c = 0; c < n; ++c) closeness[c] = products[c] * unit - squares[c] * 0.25f;
+    if (!lowest) set_margin(*std::max_element(closeness.begin(), closeness.end()));
     if (reading_->longest) {
         double expected = 0;  // the score of the best row, about
         for (size_t c = 0; c < n; ++c)
@@ -415,7 +423,7 @@ size_t CellVisits::wanted(double score, size_t read, size_t most) {
         float lowest = -INFINITY;
         if (!reading_->probes && !reading_->longest) {
             // Later cells need more, and scores only rise. The slack is above rounding.
-            lowest = reading_->margin + needed(score, 0) + costs[known_.size()];
+            lowest = margin_ + needed(score, 0) + costs[known_.size()];
             lowest -= 1e-3f * (1 + std::fabs(lowest));
         }
         if (lowest > known_.back().closeness) {
@@ -431,7 +439,7 @@ size_t CellVisits::wanted(double score, size_t read, size_t most) {
     if (reading_->probes) return most;
     while (most > kFirstCells) {
         const Visit& last = known_[most - 1];
-        if (last.closeness - needed(score, last.cell) - costs[most - 1] >= reading_->margin) break;
+        if (last.closeness - needed(score, last.cell) - costs[most - 1] >= margin_) break;
         --most;
     }
     return most;

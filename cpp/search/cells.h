@@ -60,6 +60,10 @@ struct CellReading {
     const float* weights;       // n_bits for each query: the score of a code s is <weights, s>
     const uint32_t* probes;     // how many cells each query reads at least; null: by the margin
     float margin;               // cells below it are not read
+    float far_margin;           // nor by queries whose nearest cell is as close as `far`, or farther
+    float near, far;            // closeness of the nearest cell, from which on to use each margin
+    const uint64_t* most_rows;  // of cells, after which a query gives up; null: it never does
+    uint8_t* gave_up;           // which queries have
     const float* longest;       // the greatest length of a row of each cell, if scores are
     const float* offsets;       // length * (<weights, s> + offset of the query); or null
     std::atomic<size_t>& rows_read;
@@ -78,6 +82,8 @@ class CellVisits {
     size_t wanted(double score, size_t read, size_t most);
 
    private:
+    void set_margin(float closeness);
+
     struct Visit {
         float closeness;
         uint32_t cell;
@@ -87,6 +93,7 @@ class CellVisits {
 
     const CellReading* reading_;
     size_t q_;
+    float margin_ = 0;          // of this query
     float scale_;               // of a query of -1 and 1 it is 1
     std::vector<Visit> known_;  // the first ones
     bool is_whole_ = false;     // whether no others can be read

@@ -8,6 +8,7 @@ array([3])
 
 from typing import TYPE_CHECKING
 
+from embits import _interrupt as _interrupt  # the first: the others take a while
 from embits import errors, search
 from embits._lazy import lazy_names
 from embits._version import __version__

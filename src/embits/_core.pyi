@@ -3,6 +3,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+nanobind_version: str  # that this module was compiled with
+
 def simd() -> str: ...
 def use_simd(name: str) -> None: ...
 def path() -> str: ...
@@ -213,8 +215,10 @@ class CellQueries:
         centers: CellCenters,
         weights: NDArray[np.float32],
         probes: NDArray[np.uint32],
-        margin: float,
+        margins: tuple[float, float, float, float],
         longest: NDArray[np.float32],
+        most_rows: NDArray[np.uint64],
+        gave_up: NDArray[np.uint8],
     ) -> None: ...
     @property
     def rows_read(self) -> int: ...

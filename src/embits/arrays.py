@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import InputError, MissingExtraError, first_line
+from embits.errors import InputError, first_line, from_extra
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 Progress: TypeAlias = Callable[[int, int], None]  # called with (done, total)
@@ -91,6 +91,10 @@ def to_numpy(array: Any) -> NDArray[Any]:
         found = np.asarray(array)
     except ValueError:
         raise InputError("rows of different lengths, expected a matrix of (n, dims)") from None
+    if found.dtype.kind == "U" and isinstance(array, list | tuple):
+        objects = np.array(array, object)
+        if any(str(each).endswith("\0") for each in objects.flat):  # NumPy would cut that off
+            return objects
     if found.dtype.kind == "O" and found.ndim == 1:
         return _stacked(found)
     # A float type that NumPy lacks, such as bfloat16 of `ml_dtypes`.
@@ -126,10 +130,8 @@ def torch_device(device: Any, purpose: str) -> tuple[Any, Any]:
     """PyTorch, and its device such as "cuda" or "cuda:1"; `purpose` is for an error message."""
     if not isinstance(device, str) or device.partition(":")[0] not in _DEVICES:
         raise InputError(f'device is {device!r}, expected "cpu" or a GPU such as "cuda"')
-    try:
+    with from_extra(f"{purpose} on device={device!r}", "gpu"):
         torch = import_module("torch")
-    except ImportError:
-        raise MissingExtraError(f"{purpose} on device={device!r}", "gpu") from None
     try:
         return torch, torch.zeros(1, device=device).device
     except (RuntimeError, AssertionError) as error:

@@ -24,7 +24,7 @@ from embits.ids.keys import Ids, RowNumbers
 from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import Vocabulary
 from embits.pretrained import Pretrained
-from embits.search.cells import wanted_cells
+from embits.search.cells import RECALLS, wanted_cells
 from embits.search.plan import Machine
 from embits.search.results import ids_of
 from embits.searchable import MetricName as MetricName
@@ -265,7 +265,8 @@ class BinaryVectors(BinaryRows):
         subwords: What makes codes of unknown words, if the fastText model had it.
         lengths: The lengths of the vectors, of shape (n,), rounded to a byte each; or None.
         columns: Other values of the rows by name: NumPy or Arrow arrays of n values. `subset` and
-            `concat` carry them; files hold those of NumPy's unsigned integers and floats.
+            `concat` carry them; files hold those of NumPy's unsigned integers and floats. Assign
+            another mapping to change them.
 
     Raises:
         InputError: The ids are not as many as the codes, one appears twice, or the coder differs.
@@ -364,7 +365,7 @@ class BinaryVectors(BinaryRows):
             raise InputError("there are no queries to calibrate with: give a few hundred")
         centers = calibrated(now, array, threads)
         self._current = now.with_centers(centers)
-        return centers.curve[:, [0, 3]]
+        return centers.curve[: len(RECALLS), [0, 3]]
 
 
 def concat(files: Iterable[BinaryVectors]) -> BinaryVectors:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._lazy import LazyProperty
-from embits.errors import FormatError, InputError, MissingExtraError, first_line
+from embits.errors import FormatError, InputError, first_line, from_extra
 from embits.search.filters import Selection, select
 from embits.search.results import NO_ROW
 from embits.search.stored import RowMap
@@ -27,16 +27,14 @@ RESERVED = "id", "lengths", "floats", "cells"
 _KINDS = "string", "int", "float", "bool", "date", "timestamp", "timestamp UTC", "null"
 KIND = re.compile(rf"(list of )?({'|'.join(_KINDS)})")
 _NUMBERS = {"int", "float"}
-_MAX_KNOWN = 32  # filters whose rows are remembered
+_MAX_KNOWN_BYTES = 64 << 20  # of rows of filters that are remembered, or one filter
 
 
 def arrow() -> Any:
     """pyarrow."""
-    try:
+    with from_extra("columns beside the codes", "arrow"):
         import pyarrow as pa
         import pyarrow.compute
-    except ImportError as error:
-        raise MissingExtraError("columns beside the codes", "arrow") from error
     return pa
 
 
@@ -423,8 +421,11 @@ def take_chunked(
 
 def remember(known: dict[Any, Any], key: Any, value: Any) -> None:
     """Bounded cache insert; threads may insert at the same time."""
-    while len(known) >= _MAX_KNOWN:
-        known.pop(next(iter(list(known))), None)
+    left = _MAX_KNOWN_BYTES - value.nbytes
+    for oldest, each in reversed(list(known.items())):
+        left -= each.nbytes
+        if left < 0:
+            known.pop(oldest, None)
     known[key] = value
 
 
@@ -525,7 +526,23 @@ class Columns:
         """The values of a column as Python objects, in the shape of `rows`; None for row -1."""
         self.check(name)
         try:
-            listed = self.take(name, rows.ravel()).to_pylist()
+            listed = _to_python(self.take(name, rows.ravel()))
         except UnicodeDecodeError:
             raise FormatError("damaged: a column holds text that is not valid UTF-8") from None
         return np.fromiter(listed, object, len(listed)).reshape(rows.shape)
+
+
+def _to_python(array: Any) -> list[Any]:
+    """Arrow values as Python objects; of a day or time beyond Python's years, NumPy's."""
+    try:
+        values: list[Any] = array.to_pylist()
+    except (ValueError, OverflowError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise
+        if len(array) == 1 and arrow().types.is_nested(array.type):
+            return [_to_python(array.flatten())]
+        if len(array) == 1:
+            value, is_day = array[0].value, arrow().types.is_date(array.type)
+            return [np.datetime64(value, "D") if is_day else np.datetime64(value, "us")]
+        return [value for i in range(len(array)) for value in _to_python(array.slice(i, 1))]
+    return values

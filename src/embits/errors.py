@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator
+from importlib.metadata import distributions
+from itertools import chain
 
 # The hint of an `UnknownWordError` for a whole number.
 ROWS_BY_NAME = "whole numbers are ids here: give row numbers as rows= (--rows), or bits.codes[row]"
+ENCODE_AGAIN = 'encode the vectors again with repeats="first" (--repeats first)'
 
 
 class EmbitsError(Exception):
@@ -125,9 +130,21 @@ class MissingExtraError(EmbitsError, ImportError):
     """An optional package is not installed: the message names the line that installs it."""
 
     def __init__(self, purpose: str, extra: str, hint: str = "") -> None:
-        install = hint or f"pip install 'embits[{extra}]'"
-        super().__init__(f"for {purpose}, install an extra package: {install}")
+        needs = chain.from_iterable(each.requires or () for each in distributions(name="embits"))
+        mine = [re.sub(r"(;| and) extra == .*", "", line) for line in needs if f'"{extra}"' in line]
+        names = " and ".join(re.split(r"[^\w.-]", each)[0] for each in mine)
+        install = f"{names}: pip install {shlex.join(mine)} (the extra embits[{extra}])"
+        super().__init__(f"for {purpose}, install {hint or install}")
         self.extra = extra
+
+
+@contextlib.contextmanager
+def from_extra(purpose: str, extra: str, hint: str = "") -> Iterator[None]:
+    """Raise `MissingExtraError` where an optional package cannot be imported."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(purpose, extra, hint) from error
 
 
 class ClusterError(EmbitsError, RuntimeError):

@@ -17,7 +17,8 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows
+from embits.bounded_json import parse_json
 from embits.collection import load
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
@@ -106,7 +107,7 @@ def write_page(
     return [folder / name for name in (*checksums, *shell)]
 
 
-def _parts_of_texts(bits: BinaryVectors, file: Path, folder: Path) -> dict[str, Path]:
+def _parts_of_texts(bits: BinaryRows, file: Path, folder: Path) -> dict[str, Path]:
     """The encoder of a collection of texts, and its texts, as files; nothing for other rows."""
     if not (file / ENCODER).is_file() or "text" not in bits.columns:
         return {}
@@ -150,9 +151,9 @@ def _data_of(folder: Path) -> set[str]:
     """The names of the data of the page in a folder, if there is one."""
     try:
         with (folder / MANIFEST).open("rb") as file:
-            facts = json.loads(file.read(1 << 16))
+            facts = parse_json(file.read(1 << 16))
         names = {str(facts.get(key)) for key in ("file", "encoder", "texts")}
-    except (OSError, ValueError, AttributeError, RecursionError):
+    except (OSError, ValueError, AttributeError):
         return set()
     return {name for name in names if _DATA.fullmatch(name) and not (folder / name).is_symlink()}
 

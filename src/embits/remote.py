@@ -24,6 +24,7 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # Stores that may hold collections; at other addresses there are only files.
 _STORES = ("s3", "gs", "gcs", "hdfs", "file", "abfs", "abfss", "viewfs")
 _EXTRAS = {"http": "remote", "https": "remote", "hf": "hub"}
+_SILENCE = 20.0  # seconds for which a server may send nothing
 
 
 def is_address(path: Any) -> TypeGuard[str]:
@@ -93,8 +94,9 @@ class Fetched:
 
     def _fetch(self, files: Any, inner: str) -> None:
         info: dict[str, Any] = {}
-        with suppress(Exception):  # a server may refuse to tell: `get_file` has the better error
-            info = files.info(inner)
+        if not self.name.lower().startswith("http"):  # which compares the sizes itself
+            with suppress(Exception):  # it may be refused: `get_file` has the better error
+                info = files.info(inner)
         if info.get("type") == "directory":
             raise ReadError(f"{self.name}: found a folder, expected a file")
         files.get_file(inner, str(self.path))
@@ -113,22 +115,20 @@ def size_at(address: str) -> int:
 
 def _file_system(address: str) -> tuple[Any, str]:
     scheme, name = urlsplit(address).scheme.lower(), shown(address)
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError:
-        raise MissingExtraError(name, "remote") from None
     options: dict[str, Any] = {}
     try:
+        from fsspec.core import url_to_fs
+
         if scheme in ("http", "https"):
             from aiohttp import ClientTimeout
 
             # aiohttp's own limit is five minutes for a whole download, however fast it goes.
-            timeout = ClientTimeout(total=None, sock_connect=30, sock_read=60)
+            timeout = ClientTimeout(total=None, sock_connect=_SILENCE, sock_read=_SILENCE)
             options["client_kwargs"] = {"timeout": timeout}
         with _one_line(name):
             files, inner = url_to_fs(address, **options)
     except ImportError as error:
-        hint = "" if scheme in _EXTRAS else first_line(error)
+        hint = "" if error.name or scheme in _EXTRAS else f"a package: {first_line(error)}"
         raise MissingExtraError(name, _EXTRAS.get(scheme, "remote"), hint) from None
     return files, inner
 
@@ -141,6 +141,8 @@ def _one_line(name: str) -> Iterator[None]:
         raise
     except FileNotFoundError:
         raise errors.MissingFileError(name) from None
+    except TimeoutError:
+        raise ReadError(f"{name}: cannot be read: the server sends nothing: try later") from None
     except Exception as error:  # noqa: BLE001 - each package raises errors of its own
         status = getattr(error, "status", None)  # of aiohttp, whose text has the whole address
         told = f"HTTP {status} {getattr(error, 'message', '')}".rstrip()

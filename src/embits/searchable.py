@@ -207,7 +207,8 @@ class Searchable(WordMethods, ABC):
             return now.coder.inverse_transform(keys)
         if is_single(keys):
             return single(now.decode_keys([keys]))
-        return now.decode_keys(list(keys))
+        listed: Any = keys
+        return now.decode_keys(list(listed))
 
     # -- search ----------------------------------------------------------------------------------
 

@@ -82,7 +82,8 @@ class Snapshot:
     def ids(self) -> Ids:
         """The ids of the rows."""
         ids = self.segments[0].ids
-        if self.is_plain and self.numbered == isinstance(ids, RowNumbers):
+        is_own = not ids.first if isinstance(ids, RowNumbers) else not self.numbered
+        if self.is_plain and is_own:
             return ids
         return SegmentIds([segment.ids for segment in self.segments], self.rows, self.numbered)
 
@@ -242,6 +243,11 @@ class Snapshot:
         if not self.kinds:
             return self.values
         return {**self.values, **{name: self.columns.array(name) for name in self.kinds}}
+
+    def merged_segment(self) -> Segment:
+        """All rows as one segment of a collection, in row order, without Arrow columns."""
+        ids = SegmentIds([segment.ids for segment in self.segments], self.rows, self.numbered)
+        return Segment(ids.merged(), self.codes.in_row_order(), self.values)
 
     def one_segment(self) -> Segment:
         """All rows as one segment; those of a file are not copied."""

@@ -91,7 +91,7 @@ def is_id(key: object) -> bool:
 
 
 def normalize_ids(ids: Any) -> Sequence[str]:
-    """Ids as words: strings as they are, whole numbers as their digits, UUIDs as their text.
+    """Ids as words: strings as they are, numbers as their digits, UUIDs (also of 16 bytes) as text.
 
     >>> normalize_ids(np.array([7, 11]))
     ['7', '11']
@@ -104,6 +104,10 @@ def normalize_ids(ids: Any) -> Sequence[str]:
         words = list(words)
     if set(map(type, words)) <= {str}:
         return words
+    if all(isinstance(each, bytes) and len(each) == 16 for each in words):
+        from uuid import UUID
+
+        return [str(UUID(bytes=each)) for each in words]
     for row, each in enumerate(words):
         if not is_id(each):
             found = f"that of row {row} is {shortened(each)}"

@@ -14,14 +14,15 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.errors import InputError, MissingExtraError
+from embits.errors import InputError, from_extra
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 from embits.vectors import WordVectors
 
 __all__ = ["write_vectors", "write_word2vec", "write_words"]
 
-Rows: TypeAlias = Iterable[NDArray[np.float32]]
+Floats: TypeAlias = NDArray[np.float32]
+Rows: TypeAlias = Iterable[Floats]
 
 
 def write_vectors(
@@ -42,10 +43,10 @@ def write_vectors(
     path = Path(path)
     write = _writer(path, _BY_ROW | _WHOLE)
     words = [str(row) for row in range(len(vectors))] if vectors.words is None else vectors.words
-    beside = [] if vectors.words is None else files_of(path)[1:]
-    for target in (path, *beside):
+    word_files = [] if vectors.words is None else files_of(path)[1:]
+    for target in (path, *word_files):
         check_target(target, overwrite=overwrite)
-    for target in beside:
+    for target in word_files:
         write_words(target, words)
     with atomic_write(path) as file:
         write(file, words, vectors.dims, vectors.matrix)
@@ -105,18 +106,16 @@ def _write_binary(file: BinaryIO, words: Sequence[str], dims: int, rows: Rows) -
         file.write(word.encode() + b" " + row.astype("<f4").tobytes() + b"\n")
 
 
-def _write_npy(file: BinaryIO, words: Sequence[str], dims: int, matrix: NDArray[Any]) -> None:
+def _write_npy(file: BinaryIO, words: Sequence[str], dims: int, matrix: Floats) -> None:
     np.save(file, matrix, allow_pickle=False)
 
 
-def _write_npz(file: BinaryIO, words: Sequence[str], dims: int, matrix: NDArray[Any]) -> None:
+def _write_npz(file: BinaryIO, words: Sequence[str], dims: int, matrix: Floats) -> None:
     check_words(words, r"\0$", "an .npz file")  # strings in NumPy lose NULs at their end
     np.savez(file, words=np.array(list(words)), matrix=matrix)
 
 
-def _write_safetensors(
-    file: BinaryIO, words: Sequence[str], dims: int, matrix: NDArray[Any]
-) -> None:
+def _write_safetensors(file: BinaryIO, words: Sequence[str], dims: int, matrix: Floats) -> None:
     """The matrix alone, as the tensor `embeddings`."""
     matrix = np.ascontiguousarray(matrix, dtype="<f4")
     entry = {"dtype": "F32", "shape": list(matrix.shape), "data_offsets": [0, matrix.nbytes]}
@@ -126,26 +125,29 @@ def _write_safetensors(
     file.write(matrix.data)
 
 
-def _write_parquet(file: BinaryIO, words: Sequence[str], dims: int, matrix: NDArray[Any]) -> None:
+def _write_parquet(file: BinaryIO, words: Sequence[str], dims: int, matrix: Floats) -> None:
     """The columns `word`, of strings, and `vector`, of lists of floats."""
-    try:
+    with from_extra("writing Parquet", "parquet"):
         import pyarrow as pa
         import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError("writing Parquet", "parquet") from None
     lists = pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(matrix).ravel()), dims)
     pyarrow.parquet.write_table(pa.table({"word": list(words), "vector": lists}), file)
 
 
 Writer: TypeAlias = Callable[[BinaryIO, Sequence[str], int, Any], None]  # file, words, dims, rows
 _BY_ROW: dict[str, Writer] = {  # rows may be any iterable
-    ".txt": _write_text, ".vec": _write_text, ".txt.gz": _write_gzip, ".vec.gz": _write_gzip,
+    ".txt": _write_text,
+    ".vec": _write_text,
+    ".txt.gz": _write_gzip,
+    ".vec.gz": _write_gzip,
     ".bin": _write_binary,
-}  # fmt: skip
+}
 _WHOLE: dict[str, Writer] = {  # rows are a matrix
-    ".npy": _write_npy, ".npz": _write_npz, ".safetensors": _write_safetensors,
+    ".npy": _write_npy,
+    ".npz": _write_npz,
+    ".safetensors": _write_safetensors,
     ".parquet": _write_parquet,
-}  # fmt: skip
+}
 
 
 def _writer(path: Path, formats: dict[str, Writer]) -> Writer:

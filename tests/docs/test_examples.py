@@ -138,6 +138,7 @@ def test_every_example_says_what_it_shows_and_how_long_it_takes(script):
     assert "akes about" in doc
 
 
+@pytest.mark.filterwarnings("ignore:fitted on")
 @pytest.mark.parametrize(("column", "half"), [(1, False), (2, True)])
 def test_small_sites_are_as_small_as_the_guide_says(tmp_path, column, half):
     page = EXAMPLES.parent / "docs/guides/site-search.md"

@@ -8,9 +8,11 @@ import pytest
 
 from embits.errors import DatabaseError, FormatError, InputError
 from embits.integrations import export
+from embits.integrations.table import Description, arrow_tables, from_arrow
 from tests.support.codes import expected, of_codes, random_codes
 
 duckdb = pytest.importorskip("duckdb", reason="embits[duckdb] is not installed")
+pa = pytest.importorskip("pyarrow")
 ours = pytest.importorskip("embits.integrations.duckdb")
 
 
@@ -107,6 +109,61 @@ def test_a_parquet_file_of_someone_else_is_refused(tmp_path, bits):
     with pytest.raises(InputError, match="not one that embits wrote"):
         export(bits, "duckdb", str(target), overwrite=True)
     assert target.read_bytes() == before
+
+
+def test_a_private_parquet_file_that_is_replaced_stays_private(tmp_path, bits):
+    target = tmp_path / "codes.parquet"
+    export(bits, "duckdb", str(target))
+    target.chmod(0o600)
+    export(bits, "duckdb", str(target), overwrite=True)
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+def test_parquet_files_that_duckdb_wrote_for_embits_0_3_are_read(tmp_path, bits):
+    path, codes = tmp_path / "codes.parquet", ours_as_arrow(bits)
+    text = Description.of(bits).to_json()
+    with duckdb.connect() as connection:
+        connection.register("codes", codes)
+        options = f"format parquet, kv_metadata {{embits: '{text}'}}"
+        connection.execute(f"copy (from codes order by id) to '{path}' ({options})")
+    assert ours.nearest(path, "word7", 5) == expected(bits, 7, 5)
+    np.testing.assert_array_equal(ours.read(path, bits.coder).codes, bits.codes)
+    export(bits, "duckdb", str(path), overwrite=True)
+
+
+def ours_as_arrow(bits):
+    return pa.concat_tables(arrow_tables(bits, ours._columns, None)).replace_schema_metadata()
+
+
+def test_the_rows_of_a_query_are_read_in_its_order(path, bits):
+    with ours.connect(path) as connection:
+        select = "select * from embits where id % 100 = 7 order by id desc"
+        back = from_arrow(connection.sql(select), bits.coder)
+    rows = [507, 407, 307, 207, 107, 7]
+    assert list(back.words) == [bits.words[row] for row in rows]
+    np.testing.assert_array_equal(back.codes, bits.codes[rows])
+
+
+@pytest.mark.parametrize(
+    "select",
+    ["c0, c1", "id, word, c0", "id, c0, c1, c0 as c2", "id, c0, nullif(c1, c1) as c1",
+     "id, nullif(word, 'word7') as word, c0, c1", "id, [1, 2]::utinyint[] as code"],
+)  # fmt: skip
+def test_a_query_without_the_codes_of_the_coder_is_refused(path, bits, select):
+    with ours.connect(path) as connection, pytest.raises(InputError):
+        from_arrow(connection.sql(f"select {select} from embits"), bits.coder)
+
+
+@pytest.mark.parametrize("size", [4, 40, -1])
+def test_a_damaged_parquet_file_is_not_replaced(tmp_path, bits, size):
+    path = tmp_path / "codes.parquet"
+    export(bits, "duckdb", str(path))
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(InputError, match="not one that embits wrote"):
+        export(bits, "duckdb", str(path), overwrite=True)
+    with pytest.raises((InputError, DatabaseError, FormatError)) as caught:
+        ours.read(path, bits.coder)
+    assert "\n" not in str(caught.value)
 
 
 def test_other_programs_read_the_parquet_file(tmp_path, bits):

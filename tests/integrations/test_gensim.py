@@ -88,7 +88,7 @@ def test_rebuilt_floats_answer_in_gensim_as_their_cosines_do(keyed):
     assert [similarity for _, similarity in found] == pytest.approx(
         np.sort(cosines)[::-1][:10].tolist(), abs=1e-5
     )
-    rebuilt.add_vector("another", np.ones(bits.dims))  # it is a KeyedVectors like any other
+    rebuilt.add_vectors(["another"], np.ones((1, bits.dims)))  # it is a KeyedVectors like any other
     assert (len(rebuilt), rebuilt["another"].tolist()) == (301, [1.0] * bits.dims)
 
 

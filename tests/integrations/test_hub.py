@@ -143,4 +143,4 @@ def test_without_the_client_the_extra_is_named(bits):
         "except embits.errors.MissingExtraError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'embits[hub]'" in done.stdout
+    assert "install huggingface_hub: pip install 'huggingface_hub<3" in done.stdout

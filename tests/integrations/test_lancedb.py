@@ -6,6 +6,7 @@ import pytest
 import embits
 from embits.errors import DatabaseError, InputError
 from embits.integrations import export
+from embits.integrations.table import from_arrow
 from tests.support.codes import expected, of_codes
 from tests.support.vectors import clustered
 
@@ -39,6 +40,13 @@ def test_the_query_in_the_docs_is_exact(path, bits):
     )
     wanted = [each for each in expected(bits, 7, len(bits)) if each[2] >= 300][:10]
     assert [each["_distance"] for each in found] == [distance for _, distance, _ in wanted]
+
+
+def test_some_rows_of_a_table_are_read_through_arrow(path, bits):
+    table = ours.connect(path).open_table("embits")
+    back = from_arrow(table.search().where("id in (3, 9)").to_arrow().sort_by("id"), bits.coder)
+    assert list(back.words) == ["word3", "word9"]
+    np.testing.assert_array_equal(back.codes, bits.codes[[3, 9]])
 
 
 @pytest.fixture(scope="module")

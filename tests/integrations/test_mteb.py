@@ -68,6 +68,7 @@ def test_mteb_evaluates_an_encoder_and_a_search_on_a_local_task(encoder, texts):
         assert score > 0.9
 
 
+@pytest.mark.filterwarnings("ignore:fitted on")
 def test_searches_give_scores_by_id(encoder, texts):
     from embits.integrations.mteb import SearchModel
 

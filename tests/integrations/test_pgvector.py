@@ -18,16 +18,6 @@ psycopg = pytest.importorskip("psycopg")
 pgvector = pytest.importorskip("embits.integrations.pgvector")
 
 
-@pytest.mark.parametrize("n_bits", [1, 65, 256, 512])
-@pytest.mark.parametrize("index", [True, False])
-def test_exact_answers_are_ours_with_distances_and_ties(connection, postgres, n_bits, index):
-    words = [f'it\'s "{i}" é' for i in range(400)]
-    bits = of_codes(random_codes(400, n_bits), n_bits, words)
-    export(bits, "pgvector", postgres, index=index)
-    for row in (0, 7, 399):
-        assert pgvector.nearest(connection, words[row], 20, exact=True) == expected(bits, row, 20)
-
-
 def test_the_query_in_the_docs_is_exact_without_the_index(connection, postgres, bits):
     export(bits, "pgvector", postgres)
     connection.execute("set enable_indexscan = off")
@@ -153,15 +143,6 @@ def test_rows_may_be_updated_added_and_removed(connection, postgres, bits):
     back = pgvector.read(connection, bits.coder)
     assert [*back.words[6:9], back.words[-1]] == ["word6", "new", "word9", "more"]
     np.testing.assert_array_equal(back["more"], bits["word9"])
-
-
-def test_row_numbers_stay_with_their_codes_when_rows_are_removed(connection, postgres):
-    bits = of_codes(random_codes(9, 16), 16)
-    export(bits, "pgvector", postgres)
-    connection.execute("delete from embits where id = 3")
-    back = pgvector.read(connection, bits.coder)
-    assert list(back.words) == ["0", "1", "2", "4", "5", "6", "7", "8"]
-    np.testing.assert_array_equal(back["8"], bits.codes[8])
 
 
 def test_bits_are_in_postgres_order(connection, postgres):

@@ -1,8 +1,11 @@
 """The example server under load: right answers, bounded memory, no request fails during changes."""
 
 import datetime
+import json
 import os
+import select
 import signal
+import socket
 import sys
 import threading
 import time
@@ -216,8 +219,87 @@ def test_bad_requests_get_one_line(collection, matrix):
             assert message in answer["error"]
             assert "\n" not in answer["error"]
         assert client.send("/search", "not JSON") == (400, {"error": "the request is not JSON"})
-        assert client.send("/search", b" " * (17 << 20))[0] == 400
+        for size in (1 << 20) + 1, 17 << 20:
+            status, answer = client.send("/search", b" " * size)
+            assert (status, "more than 1,048,576 bytes" in answer["error"]) == (400, True)
+        for deep in "[" * 100_000, '{"where":' * 100_000:
+            assert client.send("/search", deep)[0] == 400
+        for depth in 100, 400, 900, 2000, 20_000:
+            nested = "[" * depth + "]" * depth
+            for name in (
+                "vector",
+                "vectors",
+                "k",
+                "columns",
+                "where",
+                "metric",
+                "recall",
+                "rescore",
+            ):
+                fields = {"vector": good} | {name: 0}
+                text = json.dumps(fields).replace(f'"{name}": 0', f'"{name}": {nested}')
+                assert client.send("/search", text)[0] == 400, (name, depth)
+            text = json.dumps({"vector": good, "where": {"doc": 0}}).replace("0}}", nested + "}}")
+            assert client.send("/search", text)[0] == 400, depth
+        for name in "where", "columns":
+            assert client.send("/search", json.dumps({"vector": good, name: ["\ud800"]}))[0] == 400
+        assert client.ask(vector=good, **{"\ud800" * 1000: 1})[0] == 400
+        assert client.ask(vectors=[good] * 1000, k=101)[0] == 400
         assert server.client().ask(vector=good, k=1)[0] == 200
+
+
+def by_hand(server, request, *parts):
+    """Send a request in parts until there is an answer, and return that when the server closes."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+        client.sendall(request.encode().replace(b"\n", b"\r\n"))
+        for part in parts:
+            client.sendall(part)
+            if select.select([client], [], [], 0.1)[0]:
+                break
+        answer = b""
+        while received := client.recv(1 << 16):
+            answer += received
+    return answer.decode()
+
+
+SLOW = "POST /search HTTP/1.1\nHost: localhost\nContent-Length: 1000\n\n"
+
+
+def test_a_body_that_comes_slowly_is_cut_off(collection, matrix):
+    with serving(collection.path, "--body-seconds", "1") as server:
+        answer = by_hand(server, SLOW, b"{")
+        assert answer.startswith("HTTP/1.1 408 ")
+        assert answer.endswith('{"error":"the request took more than 1 s"}')
+        assert "408" in by_hand(server, SLOW, *[b" "] * 30)  # a byte now and then is no progress
+        assert server.client().ask(vector=matrix[0].tolist(), k=1)[0] == 200
+
+
+def test_only_names_of_the_server_are_answered(collection):
+    """So that a page at a name of its own, which is made to point here, reads nothing."""
+    hosts = {"localhost": 200, "LOCALHOST:8000": 200, "127.0.0.1:1": 200, "[::1]:80": 200}
+    hosts |= {"10.1.2.3": 200, "news.example.org": 200, "evil.example.org": 400, "": 400}
+    hosts |= {"localhost.evil.org": 400, "news.example.org.evil.org:80": 400, "[::1": 400}
+    with serving(collection.path, "--allow-host", "News.example.org") as server:
+        for path in "/health", "/search", "/":
+            for host, status in hosts.items():
+                request = f"GET {path} HTTP/1.1\nHost: {host}\nConnection: close\n\n"
+                is_refused = "400 Bad" in by_hand(server, request)
+                assert is_refused == (status == 400), (host, path)
+    with serving(collection.path, "--allow-host", "*") as server:
+        request = "GET /health HTTP/1.1\nHost: any.example.org\nConnection: close\n\n"
+        assert " 200 OK" in by_hand(server, request)
+
+
+def test_a_client_that_leaves_is_no_traceback(collection, matrix):
+    """`serving` reads the log at its end."""
+    body = json.dumps({"vectors": matrix[:500].tolist(), "k": 100}).encode()[: 1 << 20]
+    with serving(collection.path) as server:
+        for length, sent in (1000, b"{"), (1000, b""), (len(body), body):
+            for _ in range(5):
+                with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+                    begin = f"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}"
+                    client.sendall(begin.encode() + b"\r\n\r\n" + sent)
+        assert server.client().ask(vector=matrix[0].tolist(), k=1)[0] == 200
 
 
 def wait_for(server, state):

@@ -31,6 +31,7 @@ from embits.integrations.sklearn import unpack_bits
 from tests.support.vectors import clustered
 
 
+@pytest.mark.filterwarnings("ignore::embits.errors.TrainingWarning")  # of its few rows
 @parametrize_with_checks(
     [
         PaperAutoencoder(n_bits=12, epochs=2),

@@ -238,3 +238,26 @@ test("all public names are in embits.d.ts, and no others", () => {
   );
   assert.deepEqual(new Set(typed), new Set([...methods, ...Object.keys(words)]));
 });
+
+test("a damaged log is refused, and an incomplete line is left out", async () => {
+  const logged = readdirSync(new URL("collection-v3/", golden));
+  const all = () => new Map(logged.map((name) => [name, read(`collection-v3/${name}`)]));
+  const log = logged.find((name) => name.endsWith(".jsonl"));
+  const whole = all().get(log);
+  const opened = async (bytes) => open(reader(all().set(log, Uint8Array.from(bytes))));
+  const length = (await opened(whole)).length;
+  assert.equal((await opened(whole)).words.at(length - 1), "日本語");
+  const line = whole.lastIndexOf(10, whole.length - 2) + 1;
+  for (const size of [0, 1, 90, whole.length - line - 1]) {
+    assert.equal((await opened(whole.slice(0, line + size))).length, length - 1, `${size} bytes`);
+  }
+  const isNamed = (error) => error instanceof FormatError && error.message.includes(log);
+  for (let at = 0; at < whole.length; at += 3) {
+    const damaged = whole.slice();
+    damaged[at] ^= 1;
+    await assert.rejects(opened(damaged), isNamed, `byte ${at}`);
+  }
+  const without = all();
+  without.delete(log);
+  await assert.rejects(open(reader(without)), isNamed);
+});

@@ -25,7 +25,7 @@ async function answers(file) {
     await encoder.verify();
     return { dims, nBits, length, vectors: encoder.encode(texts).map((vector) => [...vector]), codes };
   } catch (error) {
-    if (!(error instanceof TypeError) && error.name !== "FormatError") throw error;
+    if (!(error instanceof TypeError) && error.name !== "FormatError" && !/need frequencies/.test(error.message)) throw error;
     return error.message;
   }
 }

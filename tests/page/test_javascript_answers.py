@@ -57,6 +57,9 @@ def opened(tmp_path_factory):
         collection.remove([words[7], words[8], words[1350]] if ids else [7, 8, 999, 1350])
         if ids:
             collection.update(x[:2] + 1, [words[7 + 2], words[1200]])
+        for row in range(1400, 1405):  # to a log
+            collection.add(x[row : row + 1], None if ids is None else ids[row : row + 1])
+        assert collection.manifest.log
     fitted = embits.open_collection(folder / "fitted", FILES["lsh.safetensors"], keep="float16")
     fitted.add(x, words, columns={"größe": list(range(ROWS))})  # a manifest of version 2
     fitted.remove([words[7], words[1350]])

@@ -11,6 +11,7 @@ from embits.coders.neural import training
 from embits.coders.neural.coder import LAYER, NET
 from embits.coders.neural.net import Layer
 from embits.errors import FormatError
+from tests.support import mutants
 from tests.support.damage import resigned
 from tests.support.javascript import assert_same, clustered, needs_node, node, refuses
 from tests.unit.coders.test_near_lossless import topics
@@ -207,12 +208,20 @@ def test_the_same_arrays_are_refused_when_a_file_is_opened(fitted, tmp_path):
 
 @needs_node
 @pytest.mark.parametrize(
+    ("name", "shape"),
+    [("net_G", [3, 4]), ("net_A", [3, 48]), ("net_M", [24, 2]), ("net_beta", [5])],
+)
+def test_arrays_that_do_not_fit_together_are_refused_when_a_file_is_opened(name, shape, tmp_path):
+    path = tmp_path / "damaged"
+    mutants.write({"source": "v3-layer", "steps": [["shape", f"coder.{name}", shape]]}, path)
+    with pytest.raises(FormatError, match="damaged"):
+        embits.load(path)
+    assert json.loads(node("refuses.mjs", tmp_path)) == {"damaged": True}
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("net_G", np.zeros((3, 4), np.int8)),
-        ("net_A", np.zeros((3, 48), np.int8)),
-        ("net_M", np.zeros((24, 2), np.int8)),
-        ("net_beta", np.zeros(5, np.float32)),
         ("look", np.array([1.0, -1.0, 4.0])),
         ("look", np.array([1.0, 1e6, 4.0])),
         ("net_alpha", None),
@@ -220,7 +229,7 @@ def test_the_same_arrays_are_refused_when_a_file_is_opened(fitted, tmp_path):
     ],
 )
 def test_the_same_arrays_are_refused_when_they_are_used(fitted, tmp_path, name, value):
-    """Shapes that do not fit together, numbers that no fit gives; None: too large ones."""
+    """Numbers that no fit gives; None: too large ones."""
     bits = fitted[1]["file.safetensors"]
     state = bits.coder.state()
     state[name] = np.full_like(state[name], 1e18) if value is None else value

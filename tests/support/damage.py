@@ -10,6 +10,7 @@ import hashlib
 import json
 import random
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 
 import embits
 from embits.coders import METHODS
+from embits.errors import TrainingWarning
 from embits.ids.subwords import Subwords
 
 WORDS = ["the", "queen", "of", "Zürich", "日本", "", "a b", "queen's"]
@@ -38,7 +40,8 @@ def small(method: str, *, n_bits: int = 13, words: bool = True, subwords: bool =
     params: dict[str, Any] = {} if method == "sign" else {"n_bits": n_bits}
     if "epochs" in METHODS[method].param_names():
         params["epochs"] = 1
-    return embits.binarize(vectors, method=method, **params)
+    with warnings.catch_warnings(action="ignore", category=TrainingWarning):  # of few rows
+        return embits.binarize(vectors, method=method, **params)
 
 
 def golden(name: str) -> bytes:

@@ -36,7 +36,10 @@ def good(folder: Path) -> list[Files]:
     return [
         *(_grown(folder / str(i), given=given) for i, given in enumerate((True, False))),
         _parquet(folder / "parquet"),
-        *(read(GOLDEN / name) for name in ("collection-v1", "collection-v2", "notes-v2")),
+        *(
+            read(GOLDEN / name)
+            for name in ("collection-v1", "collection-v2", "collection-v3", "notes-v2")
+        ),
     ]
 
 

@@ -44,6 +44,21 @@ class Engine:
     def read(self, coder, **options):
         return self.module.read(self.source(), coder, **options)
 
+    def remove(self, row):
+        """Remove a row with the engine's own functions."""
+        if self.to == "milvus":
+            self.source().delete("embits", ids=[row])
+        elif self.to == "lancedb":
+            self.connect().open_table("embits").delete(f"id = {row}")
+        elif self.to == "pgvector":
+            self.source().execute("delete from embits where id = %s", [row])
+        elif self.to == "sqlite":
+            with contextlib.closing(self.module.connect(self.target, writable=True)) as connection:
+                connection.execute("delete from codes where id = ?", [row])
+        else:
+            with importlib.import_module("duckdb").connect(str(self.target)) as connection:
+                connection.execute("delete from embits where id = ?", [row])
+
     def source(self):
         """The target, or an open client: of a server, or of Milvus Lite, which starts slowly."""
         if self.client is None and self.name == "pgvector":

@@ -53,7 +53,6 @@ def failing_disk(monkeypatch, fail, *, opening_folders=False):
         fail: A `FailAt`, which counts the steps.
         opening_folders: `os.open`, by which a folder is opened for its fsync, is a step too.
     """
-    real_open = Path.open
 
     def failing(real):
         def call(*args, **kwargs):
@@ -63,13 +62,19 @@ def failing_disk(monkeypatch, fail, *, opening_folders=False):
 
         return call
 
-    def opened(self, mode="r", *args, **kwargs):
-        if mode != "xb":
+    def opened(path, mode, **kwargs):
+        return FailingFile(failing(open)(path, mode, **kwargs), fail)
+
+    real_open = Path.open
+
+    def opened_log(self, mode="r", *args, **kwargs):
+        if mode != "r+b":
             return real_open(self, mode, *args, **kwargs)
         return FailingFile(failing(real_open)(self, mode, *args, **kwargs), fail)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "open", opened)
+        patched.setattr(atomic, "open", opened, raising=False)
+        patched.setattr(Path, "open", opened_log)
         patched.setattr(atomic.os, "fsync", failing(os.fsync))
         patched.setattr(Path, "replace", failing(Path.replace))
         if opening_folders:

@@ -1,6 +1,7 @@
 """Losses of power: what is on the disk if it happens at any moment of a recorded change.
 
 A file's bytes are on the disk once the file is synced, and what a folder lists once the folder is.
+What is appended to a file is torn until then: its end is missing, or a part is zeros.
 Until then POSIX allows any part of it: each creation, renaming and deletion of a name may be lost
 alone. A file that is renamed before its bytes are synced could be empty, and is refused at once.
 """
@@ -65,6 +66,12 @@ def states(before: Names, calls: list[tuple]) -> Iterator[tuple[int, Names]]:
         elif name == "sync" and other is not None:
             if path not in contents:
                 pending.append((path, other))
+            elif path in durable and path not in {change[0] for change in pending}:
+                for torn in _torn(durable[path], other):
+                    yield from (
+                        (n - 1, state) for state in _losses(durable | {path: torn}, pending)
+                    )
+                durable[path] = other
             contents[path] = other
         elif name == "replace":
             assert path in contents, "renamed before it was synced"
@@ -99,6 +106,18 @@ def _losses(durable: Names, pending: list[tuple]) -> Iterator[Names]:
             for path, content in state.items()
             if all(each in state or each not in _folders(pending) for each in path.parents)
         }
+
+
+def _torn(before: bytes, after: bytes) -> Iterator[bytes]:
+    """What a disk may hold of bytes that were added to a file, or cut off, and not synced yet."""
+    if not after.startswith(before):
+        assert before.startswith(after), "bytes of a file were replaced"
+        return
+    added = after[len(before) :]
+    for cut in {0, 1, len(added) // 2, len(added) - 1}:
+        yield before + added[:cut]
+        yield before + added[:cut] + bytes(len(added) - cut)
+        yield before + bytes(cut) + added[cut:]
 
 
 def _folders(pending: list[tuple]) -> set[Path]:

@@ -1,7 +1,5 @@
 """Small retrieval data sets in BEIR's layout."""
 
-import json
-
 import numpy as np
 
 
@@ -31,13 +29,3 @@ def write_retrieval(folder, n_documents=200, n_queries=20, dims=24, seed=0):
 def write_qrels(path, qrels):
     lines = [f"{q}\t{d}\t{score}" for q, judged in qrels.items() for d, score in judged.items()]
     path.write_text("\n".join(["query-id\tcorpus-id\tscore", *lines]) + "\n")
-
-
-def write_jsonl(path, ids, rows=None):
-    """BEIR's texts, with embeddings in the lines if `rows` are given."""
-    with path.open("w") as file:
-        for place, name in enumerate(ids):
-            record = {"_id": name, "title": "", "text": f"The text of {name}."}
-            if rows is not None:
-                record["embedding"] = [float(value) for value in rows[place]]
-            file.write(json.dumps(record) + "\n")

@@ -4,6 +4,7 @@ import gzip
 import lzma
 import warnings
 import zipfile
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -64,6 +65,14 @@ def write(folder, name, words, matrix):
         pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
         table = pa.table({"word": words, "vector": pa.array(list(matrix), pa.list_(pa.float32()))})
         pq.write_table(table, path, row_group_size=700)
+    elif name == "lake":
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        table = pa.table({"word": words, "vector": pa.array(list(matrix), pa.list_(pa.float32()))})
+        cuts = [0, 0, len(words) // 3, len(words) // 3 + 1, len(words)]  # one of them has no rows
+        for number, (start, stop) in enumerate(pairwise(cuts)):
+            part = path / f"half={number // 2}" / f"part-{number}.parquet"
+            part.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(table.slice(start, stop - start), part)
     else:
         embits.write_vectors(path, vectors, overwrite=True)
     return path

@@ -1,5 +1,6 @@
 """The command line when it is stopped, cut off or out of room."""
 
+import json
 import os
 import signal
 import subprocess
@@ -110,6 +111,25 @@ def test_ctrl_c_from_outside_at_any_moment_leaves_nothing(folder, verb):
     assert len(set(whole)) <= 1
 
 
+def test_a_process_that_is_terminated_leaves_no_temporary_folder(folder, tmp_path):
+    coder = embits.load(folder / "b.safetensors").coder
+    embits.open_collection(tmp_path / "c", coder).add(clustered(9, dims=32), list("abcdefghi"))
+    before = contents(tmp_path / "c")
+    code = _STOPPED_AT.format(module="embits.jobs.encode", name="_encode_file")
+    code = code.replace("SIGINT", "SIGTERM").replace("import embits,", "import embits.jobs.encode,")
+    done = subprocess.run(
+        [sys.executable, "-c", code, "add", tmp_path / "c", folder / "v.vec"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
+    assert done.returncode == 143, done.stderr
+    assert "Traceback" not in done.stderr
+    assert {each.name for each in tmp_path.iterdir()} == {"c"}
+    after = contents(tmp_path / "c")
+    assert after.keys() == before.keys()
+
+
 def test_a_broken_pipe_is_quiet(folder):
     for args in (["neighbors", "b.safetensors", "w1", "-k", "9999"], ["info", "b.safetensors"]):
         reader, writer = os.pipe()
@@ -168,16 +188,52 @@ def test_a_file_that_does_not_fit_is_named_in_one_line(folder, verb):
     assert contents(folder) == before
 
 
+_INTERRUPTED = """
+import builtins, signal, sys
+imported = builtins.__import__
+def interrupting(name, *rest):
+    if name == "numpy":
+        signal.raise_signal(signal.SIGINT)
+    return imported(name, *rest)
+builtins.__import__ = interrupting
+sys.argv = [sys.argv[1]]
+import embits
+"""
+
+
+@pytest.mark.parametrize("program", ["/usr/bin/embits", "C:\\bin\\embits.exe"])
+def test_an_interrupt_while_the_program_is_imported_prints_nothing(program):
+    command = [sys.executable, "-c", _INTERRUPTED, program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.parametrize("program", ["analysis.py", "/usr/bin/embits-like", "-m"])
+def test_an_interrupt_while_others_import_embits_is_theirs(program):
+    command = [sys.executable, "-c", _INTERRUPTED, program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "KeyboardInterrupt" in done.stderr
+
+
 def test_words_and_messages_do_not_steer_the_terminal(tmp_path):
     """A stranger's word may hold escape sequences, line ends, or turn the direction of writing."""
-    words = ["\x1b]0;owned\x07", "a\nb\rc", "\x9b31m", "\u202egnp", "plain"]
-    bits = embits.binarize(embits.WordVectors(words, np.eye(5)), 16, "lsh")
+    words = ["\x1b]0;owned\x07", "a\nb\rc", "\x9b31m", "\u202egnp", "a\u200fb\u061c\u200e"]
+    words += ["a\u2028b\u2029", "a\U000e0041\U000e007f", "plain"]
+    bits = embits.binarize(embits.WordVectors(words, np.eye(len(words))), 16, "lsh")
     bits.save(tmp_path / "b")
     done = subprocess.run(
         [*EMBITS, "neighbors", tmp_path / "b", "plain"], capture_output=True, text=True, check=True
     )
     shown = {line.split()[0] for line in done.stdout.splitlines()[1:]}
-    assert shown == {r"\x1b]0;owned\x07", r"a\nb\rc", r"\x9b31m", r"\u202egnp"}
+    assert shown == {word.encode("unicode_escape").decode() for word in words[:-1]}
+    command = [*EMBITS, "neighbors", tmp_path / "b", words[2], "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.rstrip("\n").isprintable()
+    assert {each["word"] for each in json.loads(done.stdout)["queries"][0]["neighbors"]} == {
+        *words[:2], *words[3:]
+    }  # fmt: skip
+    done = subprocess.run(command[:-1], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(r"\x9b31m  (")
     (tmp_path / "v.txt").write_text("a 1 2\nb 1 \x1b[31m\n")
     done = subprocess.run(
         [*EMBITS, "binarize", tmp_path / "v.txt", "-o", tmp_path / "x"],

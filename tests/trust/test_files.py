@@ -271,3 +271,26 @@ def test_lengths_of_ngrams_that_cannot_be_are_refused(lengths, tmp_path):
     damaged_tensor(path, "subwords.lengths", lambda array: array.put((0, 1), lengths))
     with pytest.raises(embits.FormatError, match="n-grams of"):
         embits.load(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["v1-paper-64", "v1-sparse-64", "v2-words", "v3-layer", "v3-cells"]
+)
+def test_a_plain_load_notices_a_flipped_bit_of_the_coder(name, place):
+    """Its tensors are few bytes; those of the codes are read by a check of every byte alone."""
+    raw = damage.golden(name)
+    header, data = damage.parts(raw)
+    start = len(raw) - len(data)
+    for tensor, entry in header.items():
+        if tensor == "__metadata__" or not entry["data_offsets"][1] - entry["data_offsets"][0]:
+            continue
+        flipped = bytearray(raw)
+        flipped[start + entry["data_offsets"][1] - 1] ^= 1
+        path = place(bytes(flipped))
+        if tensor.startswith("coder."):
+            with pytest.raises(embits.FormatError, match="do not match"):
+                embits.load(path)
+        elif tensor == "codes":
+            assert len(embits.load(path)) == entry["shape"][0]
+        with pytest.raises(embits.FormatError):
+            embits.load(path, verify=True)

@@ -96,6 +96,7 @@ def test_every_method_has_golden_files():
     assert {facts["method"] for facts in listed if "method" in facts} == ours
 
 
+@pytest.mark.filterwarnings("ignore:fitted on")
 @pytest.mark.parametrize("method", METHODS)
 def test_the_same_input_and_seed_give_the_same_bytes(method, tmp_path):
     for name in "ab":

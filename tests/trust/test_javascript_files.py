@@ -34,7 +34,7 @@ def mutants(request, tmp_path_factory):
 def test_hostile_files_are_answered_or_refused_and_no_byte_outside_is_read(mutants):
     found = json.loads(node("hostile.mjs", mutants))
     assert found.pop("whole") == {"answered": True, "refused": False}
-    assert sum(each["answered"] for each in found.values()) > MUTANTS / 10
+    assert sum(each["answered"] for each in found.values()) > MUTANTS / 20
     of_words = {name: each["refused"] for name, each in found.items() if name.startswith("words")}
     assert of_words == {name: refuses(mutants / name) for name in of_words}
     assert sum(of_words.values()) > MUTANTS / 2

@@ -31,13 +31,17 @@ def made(folder, change):
     collection.add(ROWS[:20], [f"w{i}" for i in range(20)])
     collection.add(ROWS[20:24], [f"w{i}" for i in range(20, 24)])
     collection.remove(["w3"])
+    if change == "add to a log":
+        collection.add(ROWS[24:25], ["w24"])
     if change.startswith("cells"):
         collection.compact(cells=3)
     return collection
 
 
 CHANGES = {
-    "add": lambda c: c.add(ROWS[30:40], [f"w{i}" for i in range(30, 40)]),
+    "add": lambda c: c.add(ROWS[25:60], [f"w{i}" for i in range(25, 60)]),
+    "a log": lambda c: c.add(ROWS[30:32], ["w30", "w31"]),
+    "add to a log": lambda c: c.add(ROWS[30:32], ["w30", "w31"]),
     "update": lambda c: c.update(ROWS[40:43], ["w0", "w5", "w21"]),
     "remove": lambda c: c.remove(["w1", "w2", "w22"]),
     "compact": lambda c: c.compact(),

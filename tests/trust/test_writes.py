@@ -4,6 +4,7 @@ import errno
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -245,6 +246,28 @@ def test_files_have_the_mode_that_the_umask_gives(tmp_path, old):
     finally:
         os.umask(before)
     assert (tmp_path / "f").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("replaced", [None, 0o644])
+def test_nobody_else_may_open_a_file_while_it_is_written(tmp_path, old, monkeypatch, replaced):
+    path, modes = tmp_path / "f", []
+    if replaced:
+        path.touch(replaced)
+
+    def fsync(handle, real=os.fsync):
+        modes.append(os.fstat(handle).st_mode)
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    before = os.umask(0)
+    try:
+        with atomic.atomic_write(path) as file:
+            modes.append(os.fstat(file.fileno()).st_mode)
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(mode) for mode in modes if stat.S_ISREG(mode)] == [0o600, 0o600]
+    assert stat.S_IMODE(path.stat().st_mode) == (replaced or 0o666)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_file_that_is_replaced_keeps_its_mode(tmp_path, old):

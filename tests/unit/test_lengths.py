@@ -13,9 +13,15 @@ from hypothesis.extra.numpy import arrays
 import embits
 from embits.errors import FormatError, InputError
 from embits.file.store import VERSIONS
-from embits.segment import Lengths
 from embits.search.rescoring import exact_scores
 from embits.search.scan import asymmetric_top_k
+from embits.segment import Lengths
+
+# The lengths vary on purpose, also by more than a byte holds.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:lengths of vectors vary widely"),
+    pytest.mark.filterwarnings("ignore:.* times shorter than the longest"),
+]
 
 
 def vectors(n: int = 400, dims: int = 24, seed: int = 0) -> np.ndarray:

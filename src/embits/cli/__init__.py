@@ -7,12 +7,14 @@ import functools
 import importlib
 import logging
 import os
+import signal
 import sys
 import warnings
 
 import click
 from click.shell_completion import CompletionItem
 
+from embits._interrupt import leave
 from embits._version import __version__
 from embits.cli.output import one_line, say
 from embits.errors import EmbitsError
@@ -70,7 +72,7 @@ SHARED = {verb: module for module, verbs in _MODULES.items() for verb in verbs}
 VERBS = tuple(verb for group in GROUPS.values() for verb in group)
 EXIT_CODES = (
     "Exit codes: 0 (success), 1 (failure; one line on stderr gives the reason), 2 (wrong usage), "
-    "130 (Ctrl-C), 141 (broken pipe)."
+    "130 (Ctrl-C), 141 (broken pipe), 143 (SIGTERM)."
 )
 
 
@@ -143,7 +145,10 @@ def main() -> None:
     logger.setLevel(logging.INFO)
     logger.propagate = False
     logger.addHandler(_Notes())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # temporary files are deleted
     try:
+        if signal.getsignal(signal.SIGINT) is leave:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.exit(embits.main(standalone_mode=False))
     except click.ClickException as error:  # wrong usage: exit code 2
         if not isinstance(error, click.BadParameter) or isinstance(error, click.MissingParameter):

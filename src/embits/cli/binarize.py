@@ -31,7 +31,7 @@ ABOUT_TARGETS = {  # of the codes of words
 
 
 @click.command()
-@click.argument("vectors", type=options.ADDRESS)
+@options.vectors_argument
 @options.output_option(options.OUTPUT_ADDRESS, help=options.OUTPUT_HELP)
 @click.option("--bits", type=options.WholeNumber(1, MAX_BITS), help="Bits per code [default: 256].")
 @options.method_option
@@ -51,7 +51,7 @@ ABOUT_TARGETS = {  # of the codes of words
 @options.ray_options
 @options.json_option
 def binarize(
-    vectors: Path,
+    vectors: Any,
     output: Path,
     force: bool,
     bits: int | None,
@@ -67,10 +67,10 @@ def binarize(
     """Turn the float VECTORS of a file into a file of binary codes.
 
     VECTORS is word2vec, GloVe or fastText text (also .gz, .zip, .xz), word2vec or fastText
-    .bin, .npy, .npz, safetensors, Parquet or JSON; the address of one (https://, s3://, gs://,
-    hf://); or gensim:NAME, a model that gensim downloads.
-    It may be larger than memory. If a job on more than 64 MB is stopped, run the same command
-    again to resume it.
+    .bin, .npy, .npz, safetensors, Parquet or JSON; several files of .npy or Parquet, or a folder
+    of them; the address of one (https://, s3://, gs://, hf://); or gensim:NAME, a model that
+    gensim downloads. It may be larger than memory. If a job on more than 64 MB is stopped, run the
+    same command again to resume it.
 
     The ids of a matrix come from --words FILE, or else from a file beside it with the same name
     and the suffix .words, .txt, .vocab, .tsv, .json or .parquet; or else from words.*, vocab.*,
@@ -97,7 +97,7 @@ def binarize(
         cluster(job, options.ENCODED, as_json)
         return
     start = time.perf_counter()
-    title = f"binarize {vectors} to {output}: {method}" + (f", {bits} bits" if bits else "")
+    title = f"binarize {_named(vectors)} to {output}: {method}" + (f", {bits} bits" if bits else "")
     how = {"sample": sample, "subwords": subwords, "overwrite": force, **reading, **params}
     with steps_progress(title, quiet=as_json) as progress:
         binary = binarize_to_file(vectors, output, bits, method, progress=progress, **how)
@@ -118,7 +118,7 @@ def binarize(
 
 @click.command()
 @options.file_argument
-@click.argument("vectors", type=options.ADDRESS)
+@options.vectors_argument
 @options.output_option(options.OUTPUT_ADDRESS, help=options.OUTPUT_HELP)
 @options.reading_options
 @options.lengths_option
@@ -127,7 +127,7 @@ def binarize(
 @options.json_option
 def encode(
     file: Path,
-    vectors: Path,
+    vectors: Any,
     output: Path,
     force: bool,
     as_json: bool,
@@ -149,7 +149,7 @@ def encode(
             lambda ray, **on: ray.encode(vectors, coder, output, **on), options.ENCODED, as_json
         )
         return
-    title = f"encode {vectors} to {output} with the coder of {file}"
+    title = f"encode {_named(vectors)} to {output} with the coder of {file}"
     reading["overwrite"] = force
     with steps_progress(title, quiet=as_json) as progress:
         binary = encode_to_file(file, vectors, output, progress=progress, **reading)
@@ -195,7 +195,7 @@ timeout_option = click.option(
 
 @click.command()
 @collection_argument
-@click.argument("vectors", type=options.ADDRESS)
+@options.vectors_argument
 @options.file_option("--coder", help="Make a new collection with the coder of this file.")
 @click.option(
     "--bits", type=options.WholeNumber(1, MAX_BITS),
@@ -213,7 +213,7 @@ timeout_option = click.option(
 @options.json_option
 def add(
     collection: Path,
-    vectors: Path,
+    vectors: Any,
     coder: Path | None,
     bits: int | None,
     keep: Literal["float16", "int8"] | None,
@@ -240,13 +240,14 @@ def add(
             if source is ParameterSource.COMMANDLINE and each.name not in apply.split():
                 raise click.UsageError(f"{each.opts[0]} does not apply to texts")
         opened = _existing(collection, timeout)
-        done = add_texts(opened, [vectors], update=update)
+        texts = vectors if isinstance(vectors, tuple) else [vectors]
+        done = add_texts(opened, texts, update=update)
         _show_change(collection, opened, done, as_json)
         if done["skipped"] and done.get("removed") and not as_json:
-            texts = f"{counted(done['skipped'], 'passage')} without a known word"
-            click.echo(f"{texts}: the old passages of their texts were removed")
+            left_out = f"{counted(done['skipped'], 'passage')} without a known word"
+            click.echo(f"{left_out}: the old passages of their texts were removed")
         return
-    title = f"add {vectors} to {collection}"
+    title = f"add {_named(vectors)} to {collection}"
     reading |= {"update": update, "columns": columns}
     with (
         opened_or_undone(collection, coder, n_bits=bits, keep=keep, timeout=timeout) as opened,
@@ -319,6 +320,11 @@ def compact(collection: Path, cells: int | str | None, timeout: float, as_json: 
     opened = _existing(collection, timeout)
     opened.compact(cells=cells)
     _show_change(collection, opened, {}, as_json)
+
+
+def _named(vectors: Any) -> str:
+    several = isinstance(vectors, tuple)
+    return f"{vectors[0]} and {len(vectors) - 1} more" if several else str(vectors)
 
 
 def _existing(path: Path, timeout: float) -> Collection:

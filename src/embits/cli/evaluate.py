@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,74 +19,73 @@ from embits.cli import options
 from embits.cli.output import print_json, say, show, status_line, table
 from embits.coders import METHODS
 from embits.collection import load
-from embits.errors import InputError
+from embits.errors import InputError, MissingExtraError
 from embits.evaluation.compare import ALL_ROWS, BITS, Comparison, Evaluator
 from embits.evaluation.data import DataFolder
 from embits.evaluation.report import N_WORDS, bit_picture, check_report_folder, write_report
-from embits.evaluation.results import Entry, at, csv_text, interval, jsonable, percent
+from embits.evaluation.results import Entry, Score, at, interval, jsonable, percent
 from embits.evaluation.statistics import N_RESAMPLES
 from embits.evaluation.tasks import DEFAULT_TASKS, TASKS, all_scores
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 
-_RECORDED = ("bits", "methods", "tasks", "seeds", "data")  # in every recorded command
+
+def _folder_option(
+    name: str, help: str, required: bool = False
+) -> Callable[[options.Command], options.Command]:
+    return click.option(name, type=options.FOLDER, metavar="DIR", required=required, help=help)
 
 
-def _names_of(known: Mapping[str, Any]) -> Callable[..., tuple[str, ...]]:
-    """The callback of an option that takes some of these names, separated by commas, or all."""
+def _choices_option(
+    name: str, choices: Iterable[str], default: str, help: str
+) -> Callable[[options.Command], options.Command]:
+    """An option that takes some of these names, separated by commas, or all."""
+    choices = tuple(choices)
 
     def parse(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
-        given = known if value == "all" else value.replace(" ", "").split(",")
-        names = tuple(dict.fromkeys(filter(None, given)))
-        if set(names) - set(known) or not names:
-            raise click.BadParameter(f"{value!r}: expected some of {', '.join(known)}, or all")
+        names = choices if value == "all" else value.replace(" ", "").split(",")
+        names = tuple(dict.fromkeys(filter(None, names)))
+        if set(names) - set(choices) or not names:
+            raise click.BadParameter(f"{value!r}: expected some of {', '.join(choices)}, or all")
         return names
 
-    return parse
+    return click.option(name, default=default, callback=parse, metavar="NAME,...", help=help)
 
 
 def _scoring_options(
     tasks: Iterable[str], bootstrap: int, fit_rows: str
 ) -> Callable[[options.Command], options.Command]:
     """The options of both verbs: defaults of --tasks and --bootstrap, help of --fit-rows."""
+    names = ", ".join(TASKS)
     return options.together(
+        _folder_option("--data", "Folder of data sets [default: $EMBITS_DATA]."),
+        _choices_option("--tasks", TASKS, ",".join(tasks), f"Tasks to run, or all: {names}."),
         click.option(
-            "--data", type=options.FOLDER, metavar="DIR",
-            help="Folder of data sets [default: $EMBITS_DATA].",
-        ),
-        click.option(
-            "--tasks", default=",".join(tasks), callback=_names_of(TASKS), metavar="TASK,...",
-            help=f"Tasks to run, or all: {', '.join(TASKS)}.",
-        ),
-        click.option(
-            "--fit-rows", type=options.CountOr("all"), help=fit_rows,
+            "--fit-rows",
+            type=options.CountOr("all"),
+            help=fit_rows,
             callback=lambda _, __, rows: ALL_ROWS if rows == "all" else rows,
         ),
         click.option(
-            "--bootstrap", type=options.WholeNumber(min=0), default=bootstrap,
+            "--bootstrap",
+            type=options.WholeNumber(min=0),
+            default=bootstrap,
             help="Resamples for the 95 % intervals of all scores; 0 computes none.",
         ),
         click.option(
             "--latex", is_flag=True, help="Also write tables as LaTeX, and figures as PDF and SVG."
         ),
-        options.file_option("--csv", "csv_file", help="Write all scores into one CSV file."),
         options.force_option(
             help="Replace the files of an earlier report, or results of other vectors."
         ),
-    )  # fmt: skip
+        options.reading_options,
+        options.json_option,
+    )
 
 
-def _are_tasks_named() -> bool:
+def _has_tasks_option() -> bool:
     source = click.get_current_context().get_parameter_source("tasks")
     return source is ParameterSource.COMMANDLINE
-
-
-def _check_outputs(report: Path | None, csv_file: Path | None, source: Path, force: bool) -> None:
-    """Refuse outputs that exist, or that are the source, before anything is computed."""
-    if csv_file is not None:
-        check_target(csv_file, [source], force)
-    if report is not None:
-        check_report_folder(report, force)
 
 
 def _possible_tasks(
@@ -94,8 +93,8 @@ def _possible_tasks(
 ) -> tuple[tuple[str, ...], DataFolder | None]:
     """The tasks that can run, and the folder of data sets if one of them reads it."""
     reading = [task for task in tasks if TASKS[task].reads_data]
-    is_given = data is not None or "EMBITS_DATA" in os.environ
-    if leave_out and not is_given and not _are_tasks_named():
+    has_folder = data is not None or "EMBITS_DATA" in os.environ
+    if leave_out and not has_folder and not _has_tasks_option():
         without = "without a folder of data sets (--data DIR, or EMBITS_DATA)"
         say(f"note: {without}, {', '.join(reading)} are left out")
         return tuple(task for task in tasks if task not in reading), None
@@ -108,49 +107,35 @@ def _timed(file: Path | None, reading: dict[str, Any]) -> Path | None:
 
 
 def _check_scored(entries: Sequence[Entry], notes: Sequence[str]) -> None:
-    """Refuse results without any score, for the reasons in `notes`."""
+    """Refuse results without any score, for the reasons in `notes`; else print the notes."""
     values = (score.of(entry) for entry in entries for score in all_scores([entry]))
     if not any(isinstance(value, float) and math.isfinite(value) for value in values):
         reasons = notes or ["no word of the data sets is in the vocabulary"]
         raise InputError(f"nothing could be scored: {'; '.join(reasons)}")
-
-
-def _finish(
-    entries: Iterable[Entry], csv_file: Path | None, notes: Sequence[str], report: Path | None
-) -> None:
-    if csv_file is not None:
-        with atomic_write(csv_file) as file:
-            file.write(csv_text(entries).encode())
     for note in notes:
         say(f"note: {note}")
-    if report is not None:
-        note_missing_figures()
 
 
 def note_missing_figures() -> None:
     """Print a note if a report has no figures."""
     if find_spec("matplotlib") is None:
-        say("note: no figures: pip install 'embits[plots]'")
+        say(f"note: {MissingExtraError('figures', 'plots')}")
 
 
-def _column_name(entry: dict[str, Any]) -> str:
+def _column_name(entry: Entry) -> str:
     return "raw" if entry["method"] == "raw" else f"{entry['method']} {entry['bits']}"
 
 
 @click.command()
 @options.files_argument
 @options.file_option("--raw", "raw_file", help="Float vectors from which the files were made.")
-@click.option(
-    "--report", type=options.FOLDER, metavar="DIR", help="Write a report into this folder."
-)
+@_folder_option("--report", "Write a report into this folder.")
 @_scoring_options(
     DEFAULT_TASKS,
     0,
     "Fit a new coder on N rows and measure the neighbors of the others; all measures the codes of "
     "the file [default: half of the rows if they have no words].",
 )
-@options.reading_options
-@options.json_option
 def evaluate(
     files: tuple[Path, ...],
     raw_file: Path | None,
@@ -160,7 +145,6 @@ def evaluate(
     fit_rows: int | None,
     bootstrap: int,
     latex: bool,
-    csv_file: Path | None,
     force: bool,
     as_json: bool,
     **reading: Any,
@@ -178,79 +162,77 @@ def evaluate(
     embits evaluate docs.safetensors --tasks retrieval --data ~/data
     """
     missing = " and ".join(task for task in tasks if TASKS[task].needs_raw)
-    if raw_file is None and missing and _are_tasks_named():
+    if raw_file is None and missing and _has_tasks_option():
         raise click.UsageError(f"the float vectors are needed for {missing}: give --raw FILE")
     if latex and report is None:
         raise click.UsageError("--latex writes into the folder of --report: give both")
-    _check_outputs(report, csv_file, files[0], force)
+    if report is not None:
+        check_report_folder(report, force)
     opened = {file: load(file) for file in files}
     tasks, folder = _possible_tasks(tasks, data, leave_out=raw_file is not None)
     floats = options.read(raw_file, **reading, quiet=as_json) if raw_file else None
     if floats is not None and floats.dims not in {bits.dims for bits in opened.values()}:
         made_from = f"{files[0]} was made from {opened[files[0]].dims} dimensions"
         raise InputError(f"{raw_file}: vectors of {floats.dims} dimensions, but {made_from}")
-    current = "raw"
+    name, timed = "raw", _timed(raw_file, reading)
     with status_line(quiet=as_json) as status:
+
+        def say_step(step: str) -> None:
+            status(f"{name}: {step}")
+
         evaluator = Evaluator(
-            folder, floats, tasks, _timed(raw_file, reading),
-            lambda step: status(f"{current}: {step}"), fit_rows, n_resamples=bootstrap,
-        )  # fmt: skip
+            folder, floats, tasks, timed, say_step, fit_rows, n_resamples=bootstrap
+        )
         entries = [] if floats is None else [evaluator.evaluate_raw()]
         for file, bits in opened.items():
-            current = file.name
+            name = file.name
             entries.append(evaluator.evaluate_bits(bits, file))
-    _check_scored(entries, evaluator.notes)
+    title, notes = "Scores of binary codes", evaluator.notes
+    _check_scored(entries, notes)
     if report is not None:
         facts = {"raw": raw_file.name if raw_file else "-", "tasks": ", ".join(tasks)}
-        write_report(
-            report, "Scores of binary codes", entries, facts, notes=evaluator.notes,
-            overwrite=force, latex=latex,
-        )  # fmt: skip
-    _finish(entries, csv_file, evaluator.notes, report)
+        write_report(report, title, entries, facts, notes=notes, overwrite=force, latex=latex)
+        note_missing_figures()
     if as_json:
         print_json(jsonable(entries))
         return
 
-    def cell(entry: Entry, score: Any) -> str:
+    def cell(entry: Entry, score: Score) -> str:
         value = score.of(entry)
-        ends = interval(entry, score.key) if score.shown is percent else None
-        shown = "" if value is None else score.shown(value)
-        return f"{shown} [{percent(ends[0])}, {percent(ends[1])}]" if ends else shown
+        ends = interval(entry, score.key) if score.as_text is percent else None
+        text = "" if value is None else score.as_text(value)
+        return f"{text} [{percent(ends[0])}, {percent(ends[1])}]" if ends else text
 
-    rows = [("", *map(_column_name, entries))]
-    rows += [(s.label, *(cell(entry, s) for entry in entries)) for s in all_scores(entries)]
-    measured = [
+    rows = [(s.label, *(cell(entry, s) for entry in entries)) for s in all_scores(entries)]
+    about_rows = [
         (f"Rows of {name}", *(at(entry, name, "rows") or "" for entry in entries))
-        for name, task in TASKS.items()
-        if task.needs_raw and any(at(entry, name, "rows") for entry in entries)
+        for name in TASKS
+        if any(at(entry, name, "rows") for entry in entries)
     ]
     what = "× 100: Spearman's ρ, accuracy, recall, nDCG, MRR and cosine. Times in ms."
-    click.echo(f"{what} Rows outside the fit are unseen." if measured else what)
-    table([*rows, *measured], indent="")
+    click.echo(f"{what} Rows outside the fit are unseen." if about_rows else what)
+    table([("", *map(_column_name, entries)), *rows, *about_rows], indent="")
 
 
 @click.command()
 @click.argument("vectors", type=options.FILE)
 @options.widths_option(default=",".join(map(str, BITS)), help="Bits per code.")
-@click.option(
-    "--methods", default="all", callback=_names_of(METHODS), metavar="METHOD,...",
-    help="The coders.",
-)  # fmt: skip
+@_choices_option("--methods", METHODS, "all", "The coders.")
 @options.numbers_option(
-    "--seeds", "--seed", "seeds", default="0", example="0,1,2",
+    "--seeds",
+    "--seed",
+    "seeds",
+    default="0",
+    example="0,1,2",
     help="Random seeds of the training. With several, the report shows means.",
-)  # fmt: skip
-@options.params_option("A parameter, given to every method that takes it.")
-@click.option(
-    "--report", type=options.FOLDER, required=True, metavar="DIR", help="Folder of the report."
 )
+@options.params_option("A parameter, given to every method that takes it.")
+@_folder_option("--report", "Folder of the report.", required=True)
 @_scoring_options(
     [task for task in TASKS if task != "retrieval"],
     N_RESAMPLES,
     "Fit on N rows and measure the others [default: half of the rows; all word vectors].",
 )
-@options.reading_options
-@options.json_option
 def compare(
     vectors: Path,
     bits: list[int],
@@ -263,17 +245,16 @@ def compare(
     fit_rows: int | None,
     bootstrap: int,
     latex: bool,
-    csv_file: Path | None,
     force: bool,
     as_json: bool,
     **reading: Any,
 ) -> None:
     """Train and score several methods and widths on VECTORS.
 
-    Writes a report with the tables and figures of the paper: report.md, results.json, results.csv
-    and figures/. Trained codes and their scores are kept in codes/. Run the same command again to
-    resume after an interruption. Run it with --force and other methods or widths to add them: the
-    report shows every code in the folder.
+    Writes a report with the tables and figures of the paper: report.md, results.json and figures/.
+    Trained codes and their scores are kept in codes/. Run the same command again to resume after an
+    interruption. Run it with --force and other methods or widths to add them: the report shows
+    every code in the folder.
 
     Without a folder of data sets, the tasks that need none run: neighbors, reconstruction and
     speed. Retrieval runs only if --tasks names it. Every method is then fitted on the documents.
@@ -285,20 +266,25 @@ def compare(
     embits compare glove.txt --seeds 0,1,2 --latex --report glove-report
     """
     start = time.perf_counter()
-    _check_outputs(report, csv_file, vectors, force)
+    check_report_folder(report, force)
     tasks, folder = _possible_tasks(tasks, data)
     floats = options.read(vectors, **reading, quiet=as_json)
     with status_line(quiet=as_json) as status:
-
-        def told(text: str) -> None:
-            if ": done in" in text or "is skipped" in text:
-                say(text)
-            status(text)
-
         comparison = Comparison(
-            floats, report, folder, bits, methods, tasks, seeds, _timed(vectors, reading), told,
-            fit_rows=fit_rows, n_resamples=bootstrap, params=params,
-        )  # fmt: skip
+            floats,
+            report,
+            folder,
+            bits,
+            methods,
+            tasks,
+            seeds,
+            _timed(vectors, reading),
+            status,
+            fit_rows=fit_rows,
+            n_resamples=bootstrap,
+            params=params,
+            report=say,
+        )
         try:
             entries = comparison.run(overwrite=force)
         except KeyboardInterrupt:
@@ -310,16 +296,16 @@ def compare(
             with vectors.open("rb") as file:
                 checksum = hashlib.file_digest(file, "sha256").hexdigest()
         settings = {"vectors": vectors.name, "SHA-256 of vectors": checksum}
-        settings["command"] = _recorded_command(comparison)
+        settings["command"] = _recorded_command()
         comparison.write_report(f"Bits of {vectors.name}", settings, overwrite=force, latex=latex)
-    _finish(entries, csv_file, comparison.notes, report)
+    note_missing_figures()
     if as_json:
         print_json(entries)
         return
-    columns = [score for score in all_scores(entries) if score.column]
-    columns = [score for score in columns if any(score.of(entry) for entry in entries[1:])]
-    lines = [(_column_name(e), *(percent(score.of(e)) for score in columns)) for e in entries]
-    table([("", *(score.column for score in columns)), *lines], indent="")
+    main = [score for score in all_scores(entries) if score.heading]
+    main = [score for score in main if any(score.of(entry) for entry in entries[1:])]
+    lines = [(_column_name(e), *(percent(score.of(e)) for score in main)) for e in entries]
+    table([("", *(score.heading for score in main)), *lines], indent="")
     facts = [f"{time.perf_counter() - start:.0f} s"]
     if len(seeds) > 1:
         facts.append(f"means over {len(seeds)} fits")
@@ -329,33 +315,28 @@ def compare(
     click.echo(f"\n{report / 'report.md'} ({'; '.join(facts)})")
 
 
-def _recorded_command(comparison: Comparison) -> str:
-    """The command that makes the report again, with every option but no local folders."""
-    context, plan = click.get_current_context(), comparison.plan
-    given = dict(context.params)
-    given |= {
-        "force": False, "as_json": False, "csv_file": None, "report": "DIR",
-        "bits": sorted({n for method, n in plan if method != "sign"} or given["bits"]),
-        "methods": list(dict.fromkeys(method for method, _ in plan)),
-        "tasks": comparison.evaluator.tasks,
-        "fit_rows": given["fit_rows"] and (comparison.settings["fit_rows"] or "all"),
-        "params": [f"{name}={value}" for name, value in given["params"].items()],
-        "data": "DATA" if comparison.evaluator.data else None,
-    }  # fmt: skip
-    parts = ["embits", "compare", given["vectors"].name]
+def _recorded_command() -> str:
+    """The command with its options, without local folders and what does not change the report."""
+    context = click.get_current_context()
+    parts = ["embits", "compare", context.params["vectors"].name]
     for option in context.command.params[1:]:
-        is_default = context.get_parameter_source(str(option.name)) is ParameterSource.DEFAULT
-        value = given.get(str(option.name), not is_default)
-        if value in (None, False, (), []) or (is_default and option.name not in _RECORDED):
+        name = str(option.name)
+        is_default = context.get_parameter_source(name) is ParameterSource.DEFAULT
+        if is_default or name in ("force", "as_json"):
             continue
-        if isinstance(option, click.Option) and option.is_flag:
-            parts.append(option.opts[0])
-        elif option.multiple:
-            parts += [f"{option.opts[0]} {each}" for each in value]
-        else:
-            value = value.name if isinstance(value, Path) else value
-            text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            parts.append(f"{option.opts[0]} {text}")
+        match context.params.get(name):
+            case dict() as params:
+                values = [f"{key}={value}" for key, value in params.items()]
+                parts += [f"{option.opts[0]} {value}" for value in values]
+            case list() | tuple() as values:
+                parts.append(f"{option.opts[0]} {','.join(map(str, values))}")
+            case Path() as path:
+                folder = {"report": "DIR", "data": "DATA"}.get(name, path.name)
+                parts.append(f"{option.opts[0]} {folder}")
+            case value:
+                is_flag = isinstance(option, click.Option) and option.is_flag
+                text = "all" if value == ALL_ROWS else value
+                parts.append(option.opts[0] if is_flag else f"{option.opts[0]} {text}")
     return " ".join(parts)
 
 
@@ -380,8 +361,8 @@ def picture(
     embits picture glove.safetensors queen automobile jupiter man -o figure.pdf
     """
     check_target(output, [file], force)
-    drawn = bit_picture(load(file), words, k, output.suffix)
+    image = bit_picture(load(file), words, k, output.suffix)
     with atomic_write(output) as target:
-        target.write(drawn)
-    facts = {"file": str(output), "words": list(words), "bytes": len(drawn)}
+        target.write(image)
+    facts = {"file": str(output), "words": list(words), "bytes": len(image)}
     show(facts, f"{output}: the bits of {', '.join(words)}", as_json)

@@ -14,13 +14,13 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows
 from embits.checks import MAX_BITS
 from embits.cli.output import megabytes, progress_bar, say, show
 from embits.coders import DEFAULT_METHOD, METHODS
 from embits.collection import Collection, load
 from embits.columns import Condition
-from embits.errors import ClusterError, InputError, MissingExtraError, first_line
+from embits.errors import ClusterError, InputError, first_line, from_extra
 from embits.remote import is_address
 from embits.search.metrics import METRICS
 from embits.vectors import WordVectors
@@ -47,6 +47,14 @@ class Address(click.Path):
 
 
 ADDRESS = Address()
+vectors_argument = click.argument(
+    "vectors",
+    type=ADDRESS,
+    nargs=-1,
+    required=True,
+    metavar="VECTORS...",
+    callback=lambda _, __, paths: paths[0] if len(paths) == 1 else paths,
+)
 
 
 class _Range(click.ParamType[Any]):
@@ -153,7 +161,7 @@ filter_options = together(
 )  # fmt: skip
 
 
-def parsed(bits: BinaryVectors, filters: dict[str, Any]) -> dict[str, Any]:
+def parsed(bits: BinaryRows, filters: dict[str, Any]) -> dict[str, Any]:
     """The values of `filter_options`, read and parsed once for many searches."""
     kinds = bits.current.columns.kinds if filters["where"] else {}
     read = read_filters(filters, len(bits), kinds)
@@ -377,10 +385,8 @@ def _run_on_ray(
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics are sent
     warnings.filterwarnings("ignore", category=FutureWarning, module="ray")
     warnings.filterwarnings("ignore", category=ResourceWarning)
-    try:
+    with from_extra("--ray", "ray"):
         import ray
-    except ImportError as error:
-        raise MissingExtraError("--ray", "ray") from error
     settings: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     if address is None:
         settings |= {"num_cpus": options["workers"], "include_dashboard": False}
@@ -415,6 +421,8 @@ def _ray_options(
                 if ray_address or any(value is not None for value in given.values()):
                     raise click.UsageError(f"--ray-address, --{', --'.join(own)} need --ray")
                 return command(cluster=None, **others)
+            if isinstance(others.get("vectors"), tuple):
+                raise click.UsageError("--ray takes one file or one folder")
             if wrong := [name for name in refused if others.get(name)]:
                 raise click.UsageError(f"--{wrong[0].split('_')[0]} cannot be used with --ray")
             given |= {name: others.pop(name) for name in _PASSED_ON if name in others}
@@ -428,7 +436,7 @@ def _ray_options(
     return decorated
 
 
-_PASSED_ON = ("column", "ids", "on_bad", "lengths")  # of the options of a verb
+_PASSED_ON = ("column", "ids", "on_bad", "repeats", "lengths")  # of the options of a verb
 _SHARED = (
     click.option("--ray-address", metavar="NAME", help="A cluster, or auto [default: start one]."),
     click.option("--ray", is_flag=True, is_eager=True, help="Run on Ray, from Parquet to Parquet."),
@@ -438,7 +446,7 @@ _KEEP = names_option("--keep", help="With --ray: columns to keep [default: all o
 _COLUMN = click.option("--column", metavar="COLUMN", help="With --ray: column of the vectors.")
 _IDS = click.option("--ids", metavar="COLUMN", help="With --ray: column that names the queries.")
 ray_options = _ray_options(
-    ("limit", "words", "repeats", "cells"),
+    ("limit", "words", "cells"),
     {"keep": _KEEP, "workers": _WORKERS},
     "Replace a file that does not hold codes, or a folder.",
 )

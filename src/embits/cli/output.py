@@ -24,13 +24,21 @@ if TYPE_CHECKING:
 
 LOG_AFTER = 2.0  # seconds
 
-# Control characters, and those that change the direction of writing.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+# Control characters, line separators, marks of the direction of writing, and invisible tags.
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
+)
 
 
 def print_json(value: Any) -> None:
     """Print one JSON value on standard output."""
-    click.echo(json.dumps(value, ensure_ascii=False))
+    click.echo(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """JSON of one line, in which control characters are escaped as in `printable`."""
+    text = json.dumps(value, ensure_ascii=False)
+    return _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def say(message: str) -> None:

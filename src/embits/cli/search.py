@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import time
@@ -19,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import blocks
-from embits.binary_vectors import BinaryVectors, MetricName
+from embits.binary_vectors import BinaryRows, MetricName
 from embits.cli import options
-from embits.cli.output import counted, print_json, printable, progress_bar, show, table
+from embits.cli.output import counted, json_text, print_json, printable, progress_bar, show, table
 from embits.collection import load
 from embits.collection.parquet import manifest_at
 from embits.errors import InputError, ReadError
@@ -155,7 +154,7 @@ def search(
 
 
 def _read_queries(
-    bits: BinaryVectors, path: Path, words_file: Path | None, from_file: Literal[False] | None
+    bits: BinaryRows, path: Path, words_file: Path | None, from_file: Literal[False] | None
 ) -> tuple[Sequence[str], NDArray[Any]]:
     """The names of the queries, and their vectors; of ids, the codes."""
     source = new_source(path, words=words_file, ids=from_file)
@@ -175,7 +174,7 @@ def _read_queries(
     return names or [str(row) for row in range(len(matrix))], matrix
 
 
-def _read_originals(bits: BinaryVectors, path: Path) -> WordVectors | NDArray[Any]:
+def _read_originals(bits: BinaryRows, path: Path) -> WordVectors | NDArray[Any]:
     """The original vectors, with their ids if both have some; those of a `.npy` are in `.words`."""
     if path.suffix.lower() == ".npy":
         words, matrix = words_beside(path), map_npy(Source(path))
@@ -187,7 +186,7 @@ def _read_originals(bits: BinaryVectors, path: Path) -> WordVectors | NDArray[An
 
 
 def _answers(
-    bits: BinaryVectors, names: Sequence[str], queries: NDArray[Any], k: int, how: dict[str, Any]
+    bits: BinaryRows, names: Sequence[str], queries: NDArray[Any], k: int, how: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     for batch in blocks(len(names), _BATCH):  # answers are printed as they are found
         found = bits.search(queries[batch], k, **how)
@@ -238,7 +237,7 @@ def duplicates(file: Path, distance: int, output: Path | None, force: bool, as_j
     show(facts, f"{line}, in {output}", as_json)
 
 
-def _each(bits: BinaryVectors, groups: GroupsResult) -> Iterator[dict[str, list[Any]]]:
+def _each(bits: BinaryRows, groups: GroupsResult) -> Iterator[dict[str, list[Any]]]:
     """The groups as JSON objects; the ids are looked up for some groups at a time."""
     parts = blocks(len(groups.rows), _BLOCK)
     ids = chain.from_iterable(bits.ids(groups.rows[part]).tolist() for part in parts)
@@ -247,17 +246,17 @@ def _each(bits: BinaryVectors, groups: GroupsResult) -> Iterator[dict[str, list[
         yield {"ids": list(islice(ids, end - begin)), "rows": rows, "distances": distances}
 
 
-def _json(bits: BinaryVectors, groups: GroupsResult, facts: dict[str, Any]) -> Iterator[str]:
+def _json(bits: BinaryRows, groups: GroupsResult, facts: dict[str, Any]) -> Iterator[str]:
     """One JSON object, a group on each line."""
-    yield json.dumps(facts, ensure_ascii=False)[:-1] + ', "groups": ['
+    yield json_text(facts)[:-1] + ', "groups": ['
     between = "\n"
     for group in _each(bits, groups):
-        yield between + json.dumps(group, ensure_ascii=False)
+        yield between + json_text(group)
         between = ",\n"
     yield f'\n], "duplicates": {len(groups.rows) - len(groups.offsets) + 1}}}\n'
 
 
-def _lines(bits: BinaryVectors, groups: GroupsResult) -> Iterator[str]:
+def _lines(bits: BinaryRows, groups: GroupsResult) -> Iterator[str]:
     """A line for each row, with a blank line after each group."""
     for group in _each(bits, groups):
         for id, distance in zip(group["ids"], group["distances"], strict=True):
@@ -297,7 +296,7 @@ def neighbors(
         print_json({"file": str(file), "k": k, "queries": queries})
         return
     for each in queries:
-        click.echo(f"{each['word']}  ({each['ms']:.2f} ms)")
+        click.echo(f"{printable(each['word'])}  ({each['ms']:.2f} ms)")
         _show_words(each["neighbors"])
 
 
@@ -342,11 +341,11 @@ def analogy(file: Path, a: str, b: str, c: str, k: int, metric: WordMetric, as_j
     if as_json:
         print_json({"a": a, "b": b, "c": c, "answers": answers})
     else:
-        click.echo(f"{a} : {b} = {c} : ?")
+        click.echo(printable(f"{a} : {b} = {c} : ?"))
         _show_words(answers)
 
 
-def _existing(bits: BinaryVectors, word: str) -> str:
+def _existing(bits: BinaryRows, word: str) -> str:
     """The word as given or, if the file has only that, in lower case."""
     return word if word in bits or word.lower() not in bits else word.lower()
 

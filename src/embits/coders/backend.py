@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.arrays import as_float32, blocks, to_numpy, torch_device
-from embits.errors import MissingExtraError
+from embits.errors import from_extra
 
 if TYPE_CHECKING:
     from embits.coders.base import Coder
@@ -60,10 +60,8 @@ def backend(device: str, purpose: str = "training") -> Backend:
     if device == "cpu":
         return Backend(np)
     _, place = torch_device(device, purpose)
-    try:
+    with from_extra(f"{purpose} on device={device!r}", "gpu"):
         return Backend(import_module("array_api_compat.torch"), place)
-    except ImportError:
-        raise MissingExtraError(f"{purpose} on device={device!r}", "gpu") from None
 
 
 def product(a: Any, b: Any) -> Any:
@@ -99,7 +97,7 @@ def encode_on(coder: Coder, X: Any, device: str) -> NDArray[np.uint8]:
         setattr(weights_there, name + "_", on.put(array))
     if not hasattr(X, "is_cuda"):  # all but tensors
         X = to_numpy(X)
-    coder.check_vectors(X[:0])  # its shape and type; its numbers are looked at there
+    coder.check_vectors(X[:0])  # its shape and type; its numbers are checked there
     codes = np.empty((len(X), coder.n_bytes_), dtype=np.uint8)
     for start in range(0, len(X), size):
         block = X[start : start + size]

@@ -50,8 +50,8 @@ class Estimator:
         """Change parameters; they take effect at the next `fit`."""
         for name, value in params.items():
             if name not in self.param_names():
-                found = f"Invalid parameter {name!r} for estimator {self}"
-                raise InputError(f"{found}; valid ones are {', '.join(self.param_names())}")
+                invalid = f"Invalid parameter {name!r} for estimator {self}"
+                raise InputError(f"{invalid}; valid ones are {', '.join(self.param_names())}")
             setattr(self, name, value)
         return self
 
@@ -78,8 +78,8 @@ class Estimator:
     def __repr__(self) -> str:
         usual = {k: each.default for k, each in inspect.signature(type(self)).parameters.items()}
         params = self.get_params().items()
-        shown = [f"{k}={v!r}" for k, v in params if k == "n_bits" or repr(v) != repr(usual[k])]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        texts = [f"{k}={v!r}" for k, v in params if k == "n_bits" or repr(v) != repr(usual[k])]
+        return f"{type(self).__name__}({', '.join(texts)})"
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
@@ -87,10 +87,9 @@ class Estimator:
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
-        return Tags(
-            "transformer", TargetTags(required=False), TransformerTags(preserves_dtype=[]),
-            input_tags=InputTags(),
-        )  # fmt: skip
+        transformer = TransformerTags(preserves_dtype=[])
+        target = TargetTags(required=False)
+        return Tags("transformer", target, transformer, input_tags=InputTags())
 
 
 def _column_names(X: Any) -> NDArray[Any] | None:
@@ -178,7 +177,7 @@ class Coder(Estimator, Pretrained, ABC):
 
     @property
     def second_look(self) -> int:
-        """Rows that a search by scores looks at again, by cosines of `directions` and `rebuilt`."""
+        """Rows that a search by scores rescores, by cosines of `directions` and `rebuilt`."""
         return 0
 
     def rebuilt(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
@@ -221,8 +220,8 @@ class Coder(Estimator, Pretrained, ABC):
     def _scores(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
         """The scores of `project`, checked: a coder may be a user's own."""
         scores = np.asarray(self.project(X))
-        if scores.shape != (wanted := (len(X), self.n_bits_)):
-            raise InputError(f"project returned {scores.shape}, expected {wanted}: (n, n_bits)")
+        if scores.shape != (expected := (len(X), self.n_bits_)):
+            raise InputError(f"project returned {scores.shape}, expected {expected}: (n, n_bits)")
         if np.isnan(scores).any():
             raise InputError("project returned NaN, expected numbers")
         return scores
@@ -252,7 +251,7 @@ class Coder(Estimator, Pretrained, ABC):
     def from_state(
         cls, params: Mapping[str, Any], state: Mapping[str, NDArray[Any]], dims: int, n_bits: int
     ) -> Self:
-        """The fitted coder that `get_params()` and `state()` were taken from.
+        """The fitted coder that has these `get_params()` and this `state()`.
 
         InputError if they do not fit the coder. The arrays may be mapped: each is read when it is
         first used, which raises FormatError if it holds NaN or numbers that are too large.
@@ -262,10 +261,20 @@ class Coder(Estimator, Pretrained, ABC):
         if getattr(coder, "n_bits", None) not in (None, n_bits):
             raise InputError(f"the parameter n_bits does not fit codes of {n_bits} bits")
         arrays = _checked_arrays(cls, state, dims, n_bits)
+        cls.check_fit_together(arrays)
         coder._unread = {f"{name}_": array for name, array in arrays.items()}
         coder._halved = frozenset(n for n, array in state.items() if array.dtype == np.float16)
         coder.n_features_in_, coder.n_bits_ = dims, n_bits
         return coder
+
+    @classmethod
+    def check_fit_together(cls, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Refuse learned arrays of which "any" sizes do not fit each other; they may be mapped."""
+
+    def check_learned(self) -> None:
+        """Read every learned array: FormatError if one holds numbers that no fit gives."""
+        for name in self.state_shapes:
+            getattr(self, f"{name}_")
 
     @classmethod
     def left_out(cls, params: Mapping[str, Any], dims: int, n_bits: int) -> Self:
@@ -294,8 +303,8 @@ class Coder(Estimator, Pretrained, ABC):
             if array is None:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             if not is_usual(array):
-                found = f"the coder's {name} holds NaN or numbers beyond {MAX_WEIGHT:g}"
-                raise FormatError(f"damaged: {found}")
+                unusual = f"NaN or numbers beyond {MAX_WEIGHT:g}"
+                raise FormatError(f"damaged: the coder's {name} holds {unusual}")
             array = array.astype(np.float32) if array.dtype == np.float16 else array
             setattr(self, name, array)
             return array

@@ -99,6 +99,7 @@ def pack_signs(rows: Floats, weights: Floats) -> NDArray[np.uint8]:
     >>> np.unpackbits(pack_signs(rows, weights), axis=1, count=2)
     array([[1, 0]], dtype=uint8)
     """
+    rows, weights = as_float32(rows), as_float32(weights)  # files may hold others
     with np.errstate(over="ignore", invalid="ignore"):  # scores of such rows are doubtful
         scores = np.ascontiguousarray(rows @ weights.T)
     codes = np.empty((len(rows), packed_width(len(weights))), dtype=np.uint8)

@@ -35,7 +35,7 @@ MAX_HELD_BYTES = 1 << 28  # of the rows of a file that a fit holds in memory
 STEPS_AT_ONCE = 1_024  # between two of them, a fit can be interrupted
 USUAL_SIZE = 0.4  # root mean square of the values of GloVe
 MAX_SCALE_LOG2 = 30  # of equal rows, only rounding errors are left by the centering
-SCALE_ROWS = 10_000  # rows that the mean and the scale are taken from
+SCALE_ROWS = 10_000  # rows that the mean and the scale are computed from
 
 
 class PaperAutoencoder(LinearlyEncoded):
@@ -71,9 +71,12 @@ class PaperAutoencoder(LinearlyEncoded):
 
     method: ClassVar[str] = "paper"
     state_shapes: ClassVar[Shapes] = {
-        "W": ("bits", "dims"), "c": ("dims",), "loss_curve": ("any", 2), "mean": ("dims",),
+        "W": ("bits", "dims"),
+        "c": ("dims",),
+        "loss_curve": ("any", 2),
+        "mean": ("dims",),
         "scale": (1,),
-    }  # fmt: skip
+    }
     state_defaults: ClassVar[Mapping[str, float]] = {"mean": 0, "scale": 1}
     shuffles_rows: ClassVar[bool] = True
     W_: NDArray[np.float32]
@@ -145,6 +148,10 @@ class PaperAutoencoder(LinearlyEncoded):
         vectors += self.mean_
         return vectors
 
+    def check_learned(self) -> None:
+        super().check_learned()
+        self._scale()
+
     def _scale(self) -> float:
         scale = float(self.scale_[0])
         if not scale >= 1:
@@ -194,8 +201,8 @@ class PaperAutoencoder(LinearlyEncoded):
             gram.flat[:: len(gram) + 1] -= 1
             losses = total / len(order), 0.5 * float(np.vdot(gram, gram))
         if not np.isfinite(losses).all():
-            found = f"loss {losses[0]:g} + {self.lambda_reg:g} x {losses[1]:g}"
-            raise TrainingError(f"training diverged ({found}): lower learning_rate or lambda_reg")
+            loss = f"loss {losses[0]:g} + {self.lambda_reg:g} x {losses[1]:g}"
+            raise TrainingError(f"training diverged ({loss}): lower learning_rate or lambda_reg")
         self.loss_curve_ = np.vstack([self.loss_curve_, losses])
 
 
@@ -247,5 +254,5 @@ def _mean_and_scale(X: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.fl
 def _scale_to_usual(values: NDArray[np.float64]) -> float:
     """The power of two, 1 or more, for the usual size: it multiplies floats without rounding."""
     size = math.sqrt(np.mean(values * values))
-    wanted = round(math.log2(USUAL_SIZE / size)) if size > 0 else 0
-    return 2.0 ** min(max(0, wanted), MAX_SCALE_LOG2)
+    exponent = round(math.log2(USUAL_SIZE / size)) if size > 0 else 0
+    return 2.0 ** min(max(0, exponent), MAX_SCALE_LOG2)

@@ -49,10 +49,10 @@ def register_coder(coder: CoderClass) -> CoderClass:
         raise InputError(f"{coder.__name__} cannot be registered: {problem}")
     check_fit(coder)
     name = coder.method
-    taken = METHODS.get(name, coder)
-    # A notebook cell that is run again defines the same class anew.
-    if (taken.__module__, taken.__qualname__) != (coder.__module__, coder.__qualname__):
-        raise InputError(f"the method {name!r} belongs to {taken.__name__}: choose another name")
+    existing = METHODS.get(name, coder)
+    # A notebook cell that is run again defines the same class again.
+    if (existing.__module__, existing.__qualname__) != (coder.__module__, coder.__qualname__):
+        raise InputError(f"the method {name!r} belongs to {existing.__name__}: choose another name")
     METHODS[name] = coder
     return coder
 
@@ -81,8 +81,8 @@ def _problem(coder: type[Coder]) -> str | None:
             return f"`state_shapes` has the name {shortened(name)}, expected an attribute's name"
         if not isinstance(shape, tuple) or len(shape) > MAX_AXES or not all(map(_is_size, shape)):
             kinds = f"{MAX_AXES} of {', '.join(map(repr, SYMBOLS))} or positive numbers"
-            found = f"`state_shapes` has {shortened(shape)} for {name!r}"
-            return f"{found}, expected a tuple of at most {kinds}"
+            wrong = f"`state_shapes` has {shortened(shape)} for {name!r}"
+            return f"{wrong}, expected a tuple of at most {kinds}"
     if unknown := sorted(set(coder.state_defaults) - set(shapes)):
         return f"`state_defaults` has {unknown[0]!r}, which is not in `state_shapes`"
     return None

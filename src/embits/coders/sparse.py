@@ -4,8 +4,8 @@
     b = 1 where a > 0
 
 The codes a come from FISTA with a fixed number of steps, the dictionary D from alternating least
-squares on a sample. λ is not set but found: it gives the wanted sparsity. The mean is taken off and
-every vector brought to length 1 first, or long vectors get many ones and short ones few: at 512
+squares on a sample. λ is not a parameter: it is fitted to the sparsity. The mean is subtracted and
+every vector scaled to length 1 first, or long vectors get many ones and short ones few: at 512
 bits of GloVe 840B 300d that is worth 7 points of similarity and 10 of recall.
 """
 
@@ -53,8 +53,11 @@ class SparseBits(LinearlyDecoded):
 
     method: ClassVar[str] = "sparse"
     state_shapes: ClassVar[Shapes] = {
-        "atoms": ("bits", "dims"), "mean": ("dims",), "threshold": (1,), **DECODER
-    }  # fmt: skip
+        "atoms": ("bits", "dims"),
+        "mean": ("dims",),
+        "threshold": (1,),
+        **DECODER,
+    }
     atoms_: NDArray[np.float32]
     mean_: NDArray[np.float32]
     threshold_: NDArray[np.float32]
@@ -88,7 +91,7 @@ class SparseBits(LinearlyDecoded):
         for step in range(self.iterations):
             scores = self._sparse_scores(centered)
             ones = max(float((scores >= 0).mean()), 0.1 * self.density)
-            self.threshold_ *= np.float32(ones / self.density)  # towards the wanted share of ones
+            self.threshold_ *= np.float32(ones / self.density)  # towards the target share of ones
             self._update_atoms(centered, np.maximum(scores, 0))
             if progress is not None:
                 progress(step + 1, self.iterations)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from dataclasses import replace
-from functools import wraps
-from inspect import getattr_static, isfunction
 from pathlib import Path
 from threading import RLock
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 import numpy as np
@@ -20,41 +17,23 @@ from numpy.typing import NDArray
 
 from embits import errors
 from embits.arrays import LazyRows, Progress, as_float32, to_numpy
-from embits.binary_vectors import BinaryVectors, check_same_coder
+from embits.binary_vectors import BinaryRows, BinaryVectors, check_same_coder
 from embits.checks import check_dims, check_finite, matrix_of_numbers
 from embits.coders import Coder
 from embits.collection import changes
 from embits.collection.manifest import Manifest
-from embits.collection.pieces import Snapshot, open_coder, open_snapshot
-from embits.columns import PieceColumns, StoredColumns, fitted, given_columns
+from embits.collection.pieces import State, open_coder, open_state
+from embits.columns import ColumnTable, cast_columns, given_columns
 from embits.errors import InputError, TrainingWarning, warn_caller
-from embits.ids.keys import RowNumbers
-from embits.ids.vocabulary import PieceIds, Vocabulary
+from embits.ids.keys import Ids, RowNumbers
+from embits.ids.vocabulary import Vocabulary
 from embits.search.cells import wanted_cells
 from embits.search.results import ScoreResult
-from embits.segment import FLOATS, LENGTHS, Floats, Lengths, Rows
+from embits.segment import FLOATS, LENGTHS, Floats, Lengths, Segment
+from embits.snapshot import Snapshot
 from embits.vectors import WordVectors, is_id, normalize_ids, refuse_empty_ids
 
 _MAX_NAMED = 3  # unknown ids that an error names
-
-
-def _of_one_state(cls: type[Collection]) -> type[Collection]:
-    """Let every method and property of BinaryVectors answer from the state at the call."""
-
-    def on_state(method: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(method)
-        def call(self: Collection, *args: Any, **options: Any) -> Any:
-            return method(self._snapshot.bits, *args, **options)
-
-        return call
-
-    for name in set(dir(BinaryVectors)) - vars(cls).keys():
-        own = getattr_static(BinaryVectors, name)
-        if isfunction(own):
-            setattr(cls, name, on_state(own))
-        elif isinstance(own, property) and own.fget is not None:
-            setattr(cls, name, property(on_state(own.fget)))
-    return cls
 
 
 _alive: WeakSet[Collection] = WeakSet()
@@ -70,8 +49,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_unlock)
 
 
-@_of_one_state
-class Collection(BinaryVectors):
+class Collection(BinaryRows):
     """A folder of codes that share a coder; `embits.open_collection` makes and opens it.
 
     It is searched as one file is. An object shows the collection as it was when it was opened, or
@@ -86,31 +64,37 @@ class Collection(BinaryVectors):
         timeout: Seconds that a change waits for another process that writes.
     """
 
-    def __init__(self, path: Path, snapshot: Snapshot, timeout: float = 0) -> None:
+    def __init__(self, path: Path, state: State, timeout: float = 0) -> None:
         self.path = path.absolute()  # fixed now: the working folder may change
         self.timeout = timeout
         self._changing = RLock()
         self._encoder: Any = None  # of texts, once it is used
         self._whole_coder: str | None = None  # the identity of the coder that was verified
-        self._snapshot = snapshot  # replaced as a whole: a method reads it once
+        self._state = state  # replaced as a whole: a method reads it once
         _alive.add(self)
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "_snapshot":  # while the object is made
-            raise AttributeError(name)
-        return getattr(self._snapshot.bits, name)
+    @property
+    def current(self) -> Snapshot:
+        """The rows as they are now."""
+        return self._state.snapshot
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("codes", "words", "coder", "columns", "subwords"):
+            how = "add, update and refit change them"
+            raise InputError(f"the {name} of a collection cannot be assigned: {how}")
+        super().__setattr__(name, value)
 
     @property
     def manifest(self) -> Manifest:
         """What the collection consists of: its pieces, in row order."""
-        return self._snapshot.manifest
+        return self._state.manifest
 
     def snapshot(self) -> BinaryVectors:
         """The collection as it is now: later changes and refreshes of this object do not alter it.
 
         Every method answers from one such state; threads that call several of them take one.
         """
-        return self._snapshot.bits
+        return self._state.bits
 
     def refresh(self) -> bool:
         """Show the latest state of the collection, and return whether it has changed.
@@ -120,9 +104,9 @@ class Collection(BinaryVectors):
             InputError: Another collection, with another coder, was put in its place.
         """
         with self._changing:
-            before = self._snapshot
-            self._snapshot = open_snapshot(self.path, before=before)
-            return self._snapshot.manifest != before.manifest
+            before = self._state
+            self._state = open_state(self.path, before=before)
+            return self._state.manifest != before.manifest
 
     def add(
         self,
@@ -195,10 +179,17 @@ class Collection(BinaryVectors):
         self._put("upsert", vectors, ids, columns, lengths)
 
     def _put(
-        self, change: str, vectors: Any, ids: Any, columns: Any, lengths: bool = False
+        self,
+        change: str,
+        vectors: Any,
+        ids: Any,
+        columns: Any,
+        lengths: bool = False,
+        stale: Sequence[str] = (),
     ) -> None:
-        coder, ids = self._snapshot.coder, None if ids is None else normalize_ids(ids)
-        given = _given(coder, vectors, ids, columns)
+        """Add or replace rows, and remove those with `stale` ids, in one change."""
+        coder, ids = self._state.coder, None if ids is None else normalize_ids(ids)
+        given = _new_rows(coder, vectors, ids, columns)
         if change != "add" and given.ids is None:
             raise InputError(f"{change} needs the ids of the rows")
         if change != "update" and ids is not None and given.ids is not None:
@@ -209,12 +200,14 @@ class Collection(BinaryVectors):
             if not latest.manifest.dims:
                 latest = _with_coder(latest, given)
             if latest.manifest.coder != self.manifest.coder:  # it was fitted, or fitted again
-                given = _given(latest.coder, vectors, ids, given.columns, encoded_by=coder)
-            manifest, words, found = _placed(change, latest, given)
-            rows = Rows(words, given.codes, _beside(latest, given, lengths))
-            kinds, arrays = fitted(manifest.columns, _arrow_columns(latest, given, found))
-            after = replace(latest, manifest=replace(manifest, columns=kinds))
-            changes.append(after, rows, found[found >= 0], PieceColumns.of(arrays, len(rows)))
+                given = _new_rows(latest.coder, vectors, ids, given.columns, encoded_by=coder)
+            manifest, words, found = _assign_ids(change, latest, given)
+            kinds, arrays = cast_columns(manifest.columns, _arrow_columns(latest, given, found))
+            table = ColumnTable.of(arrays, len(given.codes))
+            beside = _lengths_and_floats(latest, given, lengths)
+            rows = Segment(words, given.codes, beside, table=table)
+            gone = np.union1d(found, latest.snapshot.ids.find_many(stale))
+            changes.append(latest, replace(manifest, columns=kinds), rows, gone[gone >= 0])
         if (due := self.manifest.refit_at) is not None and len(self) >= due:
             try:
                 with warnings.catch_warnings(action="ignore", category=TrainingWarning):
@@ -308,10 +301,10 @@ class Collection(BinaryVectors):
         wanted = [ids] if is_id(ids) else ids
         with self._change() as latest:
             if wanted is None:
-                rows = latest.bits.select(where).rows
+                rows = latest.snapshot.select(where).rows
             else:
                 words = normalize_ids(wanted)
-                rows = np.unique(_known(words, latest.rows.ids.find_many(words)))
+                rows = np.unique(_require_known(words, latest.snapshot.ids.find_many(words)))
             if len(rows):
                 changes.remove(latest, rows)
             return len(rows)
@@ -336,16 +329,17 @@ class Collection(BinaryVectors):
     def calibrate(self, queries: Any, *, threads: int | None = None) -> NDArray[np.float32]:
         """As of a file. The collection keeps what was measured until its cells are made anew."""
         with self._change() as latest:
-            bits = copy(latest.bits)
+            bits = BinaryVectors.of(latest.snapshot)
             curve = bits.calibrate(queries, threads=threads)
-            changes.measured(latest, cast("Any", bits.rows.centers))
+            if (centers := bits.current.centers) is not None:
+                changes.recalibrate(latest, centers)
         return curve
 
     @contextmanager
-    def _change(self) -> Iterator[Snapshot]:
+    def _change(self) -> Iterator[State]:
         """One change: gives the latest state, and shows the one after it."""
         with self._changing:
-            before = self._snapshot
+            before = self._state
             try:
                 with changes.locked(self.path, before, self.timeout) as before:
                     if self._whole_coder != before.manifest.coder:
@@ -354,9 +348,9 @@ class Collection(BinaryVectors):
                         self._whole_coder = before.manifest.coder
                     yield before
             except errors.UnconfirmedError:
-                self._snapshot = open_snapshot(self.path, before=before)
+                self._state = open_state(self.path, before=before)
                 raise
-            self._snapshot = open_snapshot(self.path, before=before)
+            self._state = open_state(self.path, before=before)
 
     def __reduce__(self) -> Any:
         """Another process opens the folder, and shows its latest state."""
@@ -383,7 +377,7 @@ class Collection(BinaryVectors):
         """
         from embits.text.answers import search_texts
 
-        bits, encoder = self._snapshot.bits, self.text_encoder
+        bits, encoder = self._state.bits, self.text_encoder
         return search_texts(bits, encoder, texts, k, hybrid=hybrid, where=where)
 
     @property
@@ -401,10 +395,10 @@ class Collection(BinaryVectors):
 
 
 def _opened(path: Path, timeout: float) -> Collection:
-    return Collection(path, open_snapshot(path), timeout)
+    return Collection(path, open_state(path), timeout)
 
 
-class _Given(NamedTuple):
+class _NewRows(NamedTuple):
     """Rows as they were given: ids if there are any, codes, lengths, floats and columns."""
 
     ids: Sequence[str] | None
@@ -414,21 +408,20 @@ class _Given(NamedTuple):
     columns: Mapping[str, Any] | None  # Arrow arrays
 
 
-def _given(
+def _new_rows(
     coder: Coder, vectors: Any, ids: Any, columns: Any, encoded_by: Coder | None = None
-) -> _Given:
+) -> _NewRows:
     """The rows; codes must be of the coder that was known when they were given."""
     if isinstance(vectors, str | os.PathLike):
         raise InputError(f"vectors is a path: add it with embits.encode_to_collection: {vectors}")
     own: Any = None
     lengths, floats, dims = None, None, coder.n_features_in_
-    if isinstance(vectors, BinaryVectors):
-        rows = vectors.rows  # of a collection, those of one state
-        check_same_coder(coder, vectors.coder)
-        own, codes, lengths = rows.ids, np.asarray(rows.codes), rows.columns.get(LENGTHS)
-        if columns is None and set(rows.columns) - {LENGTHS}:
-            stored = StoredColumns.of(rows.columns, len(rows))
-            columns = {name: stored[name] for name in stored.kinds}
+    if isinstance(vectors, BinaryRows):
+        rows = vectors.current  # of a collection, those of one state
+        check_same_coder(coder, rows.coder)
+        own, codes, lengths = rows.ids, rows.codes.in_row_order(), rows.values.get(LENGTHS)
+        if columns is None and rows.columns.kinds:
+            columns = {name: rows.columns.array(name) for name in rows.columns.kinds}
     else:
         if isinstance(vectors, WordVectors):
             own, vectors = vectors.words, vectors.matrix
@@ -451,12 +444,12 @@ def _given(
     if words is not None and len(words) != len(codes):
         raise InputError(f"{len(words)} ids for {len(codes)} rows")
     arrow = None if columns is None else given_columns(columns, len(codes))
-    return _Given(words, codes, lengths, floats, arrow)
+    return _NewRows(words, codes, lengths, floats, arrow)
 
 
-def _placed(
-    change: str, latest: Snapshot, given: _Given
-) -> tuple[Manifest, PieceIds, NDArray[np.int64]]:
+def _assign_ids(
+    change: str, latest: State, given: _NewRows
+) -> tuple[Manifest, Ids, NDArray[np.int64]]:
     """The manifest with the kind of ids, the ids of the new rows, and the rows they replace: -1
     for those that replace none."""
     manifest, ids, n = latest.manifest, given.ids, len(given.codes)
@@ -467,7 +460,7 @@ def _placed(
         numbered = replace(manifest, ids="numbers", next_number=first + n)
         return numbered, RowNumbers(n, first), np.full(n, -1)
     words = ids if isinstance(ids, Vocabulary) else Vocabulary.from_words(ids)
-    rows = latest.rows.ids.find_many(ids)
+    rows = latest.snapshot.ids.find_many(ids)
     there = np.flatnonzero(rows >= 0)
     if manifest.ids == "numbers" and change != "update" and (change == "add" or len(there) < n):
         raise InputError("the rows of this collection are numbered: add rows without ids")
@@ -476,17 +469,17 @@ def _placed(
         hint = "`upsert` replaces it, and so does `embits add --update`"
         raise InputError(f"the id {ids[int(there[0])]!r} already exists{more}: {hint}")
     if change == "update":
-        _known(ids, rows)
+        _require_known(ids, rows)
     if len(there) < n:
         manifest = replace(manifest, ids="given")
     return manifest, words, rows
 
 
-def _arrow_columns(latest: Snapshot, given: _Given, found: NDArray[np.int64]) -> Mapping[str, Any]:
-    stored = latest.rows.columns
-    if given.columns is not None or not isinstance(stored, StoredColumns) or (found < 0).all():
+def _arrow_columns(latest: State, given: _NewRows, found: NDArray[np.int64]) -> Mapping[str, Any]:
+    if given.columns is not None or not latest.manifest.columns or (found < 0).all():
         return given.columns or {}
-    return {name: stored.take(name, found) for name in stored.kinds}
+    columns = latest.snapshot.columns
+    return {name: columns.take(name, found) for name in columns.kinds}
 
 
 # Rows at which a coder of few rows is fitted again: few rows more would change it little.
@@ -498,7 +491,7 @@ def _next_refit(manifest: Manifest, n_rows: int) -> int | None:
     return next((n for n in REFITS if n > n_rows), None) if manifest.refit_at else None
 
 
-def _with_coder(latest: Snapshot, given: _Given) -> Snapshot:
+def _with_coder(latest: State, given: _NewRows) -> State:
     """The state of a collection without a coder with one that is fitted on the first rows."""
     if given.floats is None:
         raise InputError("the first rows of a collection without a coder must be floats")
@@ -508,16 +501,16 @@ def _with_coder(latest: Snapshot, given: _Given) -> Snapshot:
     return changes.adopt(latest, coder, n, _next_refit(latest.manifest, n))
 
 
-def _vectors_of_rows(latest: Snapshot, vectors: Any, ids: Any) -> Any:
+def _vectors_of_rows(latest: State, vectors: Any, ids: Any) -> Any:
     """Vectors of all rows in row order, as a matrix that may be read when it is used."""
-    n = len(latest.rows)
+    n = len(latest.snapshot)
     if not n:
         raise InputError("there are no rows yet to fit a coder on")
     if vectors is None:
         if not latest.manifest.keep:
             hint = "give them: refit(vectors); or make the collection with keep="
             raise InputError(f"the collection keeps no vectors to fit a coder on: {hint}")
-        return latest.rows.columns[FLOATS].lazy
+        return latest.snapshot.values[FLOATS].lazy
     if isinstance(vectors, WordVectors):
         ids, vectors = vectors.words if ids is None else ids, vectors.matrix
     X = matrix_of_numbers(vectors)
@@ -530,20 +523,20 @@ def _vectors_of_rows(latest: Snapshot, vectors: Any, ids: Any) -> Any:
     if len(words) != len(X):
         raise InputError(f"{len(words)} ids for {len(X)} rows")
     places = np.full(n, -1)
-    places[_known(words, latest.rows.ids.find_many(words))] = np.arange(len(words))
+    places[_require_known(words, latest.snapshot.ids.find_many(words))] = np.arange(len(words))
     if len(words) > n or (places < 0).any():
         row = int(places.argmin())
-        missing = f"the row {latest.bits.ids([row])[0]!r} has no vector"
+        missing = f"the row {latest.snapshot.ids[row]!r} has no vector"
         raise InputError(missing if places[row] < 0 else "ids has an id twice")
     return LazyRows(lambda rows: as_float32(X[places[rows]]), n, X.shape[1])
 
 
-def _beside(latest: Snapshot, given: _Given, lengths: bool) -> Mapping[str, Any]:
+def _lengths_and_floats(latest: State, given: _NewRows, lengths: bool) -> Mapping[str, Any]:
     """What new rows have beside their codes, other than columns: lengths, and kept vectors."""
     keep, found = latest.manifest.keep, dict[str, Any]()
     are_given = are_wanted = lengths or given.lengths is not None
     if latest.pieces:
-        are_wanted = LENGTHS in latest.pieces[0].rows.columns
+        are_wanted = LENGTHS in latest.pieces[0].segment.columns
     if are_given and not are_wanted:
         hint = "only a new collection can store them"
         if not lengths:
@@ -558,7 +551,7 @@ def _beside(latest: Snapshot, given: _Given, lengths: bool) -> Mapping[str, Any]
     return {**found, FLOATS: Floats.of(given.floats, keep)} if keep else found
 
 
-def _known(ids: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _require_known(ids: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """The rows of ids; some that are unknown are counted, and the first ones named."""
     missing = np.flatnonzero(rows < 0)
     if len(missing):

@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Literal, NoReturn
 
 from embits._version import __version__
+from embits.bounded_json import Limits, parse_json
 from embits.checks import read_small
 from embits.columns import KIND
 from embits.errors import FormatError
@@ -27,12 +29,15 @@ FORMAT = "embits collection"
 FORMAT_0_1 = "embits codes"
 VERSION = 1
 VERSION_WITH_MORE = 2  # of collections that earlier versions would read without a part
-MAX_BYTES = 1 << 26
+VERSION_WITH_LOG = 3
+VERSIONS = VERSION, VERSION_WITH_MORE, VERSION_WITH_LOG
+MAX_BYTES = 1 << 24
+_LIMITS = Limits(MAX_BYTES, 1_000_000, 100_000)
 MAX_ROWS = 1 << 48
 
 _FACTS = (
     "bits", "dims", "generation", "next_piece", "next_number", "method", "coder", "ids",
-    "coder_file", "keep", "fitted_rows", "refit_at",
+    "coder_file", "keep", "fitted_rows", "refit_at", "log",
 )  # fmt: skip
 # What a field may be: a number of 0 to the one given, or a text that matches.
 _RULES: dict[str, Any] = {
@@ -43,8 +48,9 @@ _RULES: dict[str, Any] = {
     "ids": "given|numbers",
     "coder_file": r"_coder-\d{8,200}\.safetensors",
     "keep": "float16|int8",
+    "log": r"log-\d{8,200}\.jsonl",
 }
-_OPTIONAL = "ids", "first", "header", "column", "coder_file", "keep", "fitted_rows", "refit_at"
+_OPTIONAL = "ids", "first", "header", "column", *_FACTS[8:]
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,7 @@ class Manifest:
     keep: str | None = None  # how the vectors are kept
     fitted_rows: int | None = None  # rows that the coder was fitted on, if they are of here
     refit_at: int | None = None  # rows at which the coder is fitted again, without being asked to
+    log: str | None = None  # a file with rows after those of the pieces
     pieces: tuple[Piece, ...] = ()  # in row order
 
     @property
@@ -121,14 +128,17 @@ class Manifest:
     def files(self) -> set[str]:
         """The names of all files that it lists, and of its own."""
         coder = self.coder_file or CODER
-        return {MANIFEST, coder, *(name for piece in self.pieces for name in piece.files)}
+        names = {MANIFEST, coder, *(name for piece in self.pieces for name in piece.files)}
+        return names | {self.log} if self.log else names
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Replace the manifest: the change that it describes is then made."""
+def write_manifest(
+    folder: Path, manifest: Manifest, check: Callable[[], None] | None = None
+) -> None:
+    """Replace the manifest: the change that it describes is then made, unless `check` raises."""
     content = manifest_json(manifest)
     parse_manifest(folder, content)
-    with atomic_write(folder / MANIFEST, like=folder / MANIFEST) as file:
+    with atomic_write(folder / MANIFEST, like=folder / MANIFEST, check=check) as file:
         file.write(content)
 
 
@@ -136,7 +146,7 @@ def manifest_json(manifest: Manifest) -> bytes:
     """The bytes of `_embits.json`: a piece on a line."""
     body = {
         "format": FORMAT,
-        "version": VERSION_WITH_MORE if manifest.has_more else VERSION,
+        "version": VERSIONS[2 if manifest.log else int(manifest.has_more)],
         "writer": f"embits {__version__}",
         "rows": manifest.rows,
         **{name: getattr(manifest, name) for name in _FACTS},
@@ -149,6 +159,17 @@ def manifest_json(manifest: Manifest) -> bytes:
     pieces = ",".join(f"\n  {json.dumps(entry)}" for entry in body["pieces"])
     lines[-1:] = [f' "pieces": [{pieces}\n ]', f' "sha256": "{_digest(body)}"']
     return ("{\n" + ",\n".join(lines) + "\n}").encode()
+
+
+def with_rows(manifest: Manifest, n: int, changes: int) -> Manifest:
+    """The manifest with the n rows of its log, which so many changes added, as the last piece."""
+    first = manifest.next_number
+    return replace(
+        manifest,
+        pieces=(*manifest.pieces, Piece(str(manifest.log), n, first)),
+        generation=manifest.generation + changes,
+        next_number=first + n if manifest.ids == "numbers" else first,
+    )
 
 
 def _without_none(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,10 +186,11 @@ def read_manifest(folder: Path) -> Manifest:
 
 def no_manifest(folder: Any) -> FormatError:
     """The error for a folder without a manifest."""
-    reason = "it is not a collection, or the job that writes it has not finished"
+    reason = "it is not a collection, or its job has not finished: run the job again"
     return FormatError(f"{folder} has no {MANIFEST}: {reason}")
 
 
+@lru_cache(maxsize=4)  # a change reads it several times
 def parse_manifest(folder: Any, content: bytes) -> Manifest:
     """The manifest of a folder from the bytes of its file."""
 
@@ -176,18 +198,17 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
         raise FormatError(f"{folder}: {MANIFEST} {problem}")
 
     try:
-        if len(content) > MAX_BYTES:
-            raise ValueError("too long")
-        body = json.loads(content)
-        form, version = body["format"], body["version"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        body = parse_json(content, _LIMITS)
+        form, version, checksum = body["format"], body["version"], body.pop("sha256", None)
+        is_whole = form != FORMAT or checksum == _digest(body)
+    except (AttributeError, ValueError, KeyError, TypeError):
         fail("is damaged: restore it from a copy")
     if form not in (FORMAT, FORMAT_0_1):
         fail(f"is of the format {shortened(form)}, expected {FORMAT!r}")
-    if version not in (VERSION, VERSION_WITH_MORE):
-        other, known = f"version {shortened(version)}", f"{VERSION} and {VERSION_WITH_MORE}"
+    if type(version) is not int or version not in VERSIONS:
+        other, known = f"version {shortened(version)}", f"{VERSION} to {VERSIONS[-1]}"
         fail(f"is of {other}; this embits reads {known}: install a newer one")
-    if body.pop("sha256", None) != _digest(body) and form == FORMAT:
+    if not is_whole:
         fail("does not match its checksum: restore it from a copy")
     try:
         body = body if form == FORMAT else _of_0_1(body)
@@ -195,12 +216,18 @@ def parse_manifest(folder: Any, content: bytes) -> Manifest:
         columns = body.get("columns", {})
         more = {"columns": columns, "past": tuple(body.get("past", ())), "pieces": pieces}
         manifest = Manifest(**_checked(Manifest, body), **more)
-        are_kinds = all(name and KIND.fullmatch(kind) for name, kind in columns.items())
-        are_kinds = are_kinds and all(isinstance(each, str) for each in manifest.past)
-        if type(body.get("rows", 0)) is not int or not are_kinds:
+        are_strings = all(isinstance(each, str) for each in (*columns.values(), *manifest.past))
+        are_lists = all(isinstance(body.get(name, []), list) for name in ("past", "pieces"))
+        is_version = (version == VERSION_WITH_LOG) == (manifest.log is not None)
+        is_whole = type(body.get("rows", 0)) is int and all(columns) and are_strings
+        if not (is_whole and are_lists and is_version):
             raise ValueError("rows")
     except (AttributeError, KeyError, TypeError, ValueError):
         fail("is damaged: it does not list the pieces")
+    for name, kind in columns.items():
+        if not KIND.fullmatch(kind):
+            what = f"has a column {name!r} of the kind {kind!r}, which this embits does not know"
+            fail(f"{what}: install a newer one")
     if problem := _problem(manifest):
         fail(f"is damaged: {problem}: restore it from a copy")
     return manifest
@@ -224,7 +251,8 @@ def _problem(manifest: Manifest) -> str | None:
     names = [name for piece in manifest.pieces for name in piece.files]
     if len({MANIFEST, CODER, manifest.coder_file, *names}) < len(names) + 3:
         return "a file is listed twice"
-    pieces = (re.fullmatch(r"piece-(\d+)\.(safetensors|arrow)", name) for name in names)
+    numbered = (*names, manifest.log or "")
+    pieces = (re.fullmatch(r"(?:piece|log)-(\d+)\.\w+", name) for name in numbered)
     if any(match and int(match[1]) >= manifest.next_piece for match in pieces):
         return "the number of the next piece is that of a listed one"
     changes = (re.fullmatch(r".*\.removed-(\d+)", name) for name in bitmaps)

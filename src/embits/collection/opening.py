@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from embits import checks
-from embits.binary_vectors import BinaryVectors, check_same_coder
+from embits.binary_vectors import BinaryRows, BinaryVectors, check_same_coder
 from embits.coders import DEFAULT_METHOD, Coder, coder_checksum, new_coder
 from embits.errors import EmbitsError, InputError
 from embits.file.atomic import sync_folder
 from embits.file.contents import open_parts, read_coder, verify_unless_replaced, write_coder
 from embits.remote import Fetched, is_address, names_file
 from embits.segment import KEEPS
+from embits.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from embits.collection.collection import Collection
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 # to open: the functions here import them.
 
 
-def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
+def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryRows:
     """Open a file that `BinaryVectors.save` wrote, or a `Collection`: mapped, not read.
 
     Args:
@@ -45,23 +47,32 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> BinaryVectors:
             fetched = Fetched(path)
             with fetched.named():  # fetched just now: damage on the way is found here
                 mapped = os.name != "nt"  # Windows removes no file that is mapped
-                return BinaryVectors.of_rows(*open_parts(fetched.path, verify=True, mapped=mapped))
+                return BinaryVectors.of_segment(
+                    *open_parts(fetched.path, verify=True, mapped=mapped)
+                )
         from embits.collection.parquet import open_address
 
         return open_address(path)
     path = Path(path)
     if path.is_dir():
         from embits.collection.collection import Collection
-        from embits.collection.pieces import open_snapshot
+        from embits.collection.pieces import open_state
 
-        collection = Collection(path, open_snapshot(path, verify=verify))
+        collection = Collection(path, open_state(path, verify=verify))
         if verify and (path / "_encoder.safetensors").is_file():
             _ = collection.text_encoder  # is verified
         return collection
-    bits = BinaryVectors.of_rows(*open_parts(path, verify=verify))
+    return load_file(path, verify)
+
+
+def load_file(path: Path, verify: bool = False) -> BinaryVectors:
+    """Open a file that `BinaryVectors.save` wrote, and no collection."""
+    segment, coder, subwords = open_parts(path, verify=verify)
+    snapshot = Snapshot.of(coder, segment, subwords)
     if not verify:
-        bits._verify = partial(verify_unless_replaced, path.absolute(), path.stat())
-    return bits
+        check = partial(verify_unless_replaced, path.absolute(), path.stat())
+        snapshot = replace(snapshot, check=check)
+    return BinaryVectors.of(snapshot)
 
 
 def load_coder(path: str | os.PathLike[str]) -> Coder:
@@ -117,7 +128,7 @@ def open_collection(
     """
     from embits.collection.collection import Collection
     from embits.collection.manifest import MANIFEST
-    from embits.collection.pieces import open_snapshot
+    from embits.collection.pieces import open_state
 
     folder = Path(path)
     checks.number("timeout", timeout, least=0)
@@ -137,7 +148,7 @@ def open_collection(
         given.check_fitted()
     if not (folder / MANIFEST).is_file():
         _make(folder, given, start, keep)
-    collection = Collection(folder, open_snapshot(folder), timeout)
+    collection = Collection(folder, open_state(folder), timeout)
     if given is not None:
         check_same_coder(collection.coder, given)
     found, wanted = collection.manifest, {"keep": keep, "n_bits": n_bits, "method": method}

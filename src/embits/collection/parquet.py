@@ -7,7 +7,6 @@ be in an object store.
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,30 +18,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryVectors, concat
+from embits.bounded_json import parse_json
 from embits.coders import Coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, no_manifest, parse_manifest
-from embits.errors import FormatError, InputError, MissingExtraError, ReadError, first_line
+from embits.errors import ENCODE_AGAIN, FormatError, InputError, ReadError, first_line, from_extra
 from embits.file import contents
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
+from embits.readers.source import largest_inside
 from embits.remote import is_address
-from embits.segment import LENGTHS, Lengths, Rows
+from embits.segment import LENGTHS, Lengths, Segment
 from embits.vectors import normalize_ids
 
 CODE, LENGTH = "code", "length"
 
 
-def parquet_rows(folder: str | os.PathLike[str], entry: Piece, coder: Coder) -> Rows:
+def parquet_rows(folder: str | os.PathLike[str], entry: Piece, coder: Coder) -> Segment:
     """Read a piece into memory; FileNotFoundError if it is not there."""
     try:
         return _rows(folder, coder, CODE, entry.column, entry)
     except InputError as error:
-        raise FormatError(f"{folder}/{entry.file}, column {entry.column!r}: {error}") from None
+        where = f"{folder}/{entry.file}, column {entry.column!r}"
+        raise FormatError(f"{where}: {error}: {ENCODE_AGAIN}") from None
 
 
 def _rows(
     folder: str | os.PathLike[str], coder: Coder, code: str, ids: str | None, entry: Piece
-) -> Rows:
+) -> Segment:
     files, path = locate(folder)
     name = f"{path}/{entry.file}"
     codes = code_matrix(name, read_one(files, name, code), coder)
@@ -51,11 +53,11 @@ def _rows(
     lengths = read_lengths(files, name)
     columns = {} if lengths is None else {LENGTHS: lengths}
     if ids is None:
-        return Rows(RowNumbers(len(codes), entry.first), codes, columns)
+        return Segment(RowNumbers(len(codes), entry.first), codes, columns)
     values = read_one(files, name, ids).to_pylist()
     if len(values) != len(codes):
         raise FormatError(f"{name}, column {ids!r}: {len(values)} ids for {len(codes)} codes")
-    return Rows(Vocabulary.from_words(normalize_ids(values)), codes, columns)
+    return Segment(Vocabulary.from_words(normalize_ids(values)), codes, columns)
 
 
 def open_address(address: str) -> BinaryVectors:
@@ -89,7 +91,7 @@ def read_codes(
     nothing = BinaryVectors(None, np.empty((0, coder.n_bytes_), np.uint8), coder)
     try:
         pieces = _each(folder, partial(_rows, folder, coder, column, ids))
-        return concat([BinaryVectors.of_rows(rows, coder) for rows in pieces] or [nothing])
+        return concat([BinaryVectors.of_segment(rows, coder) for rows in pieces] or [nothing])
     except InputError as error:
         raise InputError(f"{folder}, column {ids!r}: {error}") from None
 
@@ -121,7 +123,10 @@ def manifest_at(folder: str | os.PathLike[str]) -> Manifest:
 
     try:
         with files.open_input_stream(f"{path}/{MANIFEST}") as stream:
-            return parse_manifest(folder, stream.read())
+            manifest = parse_manifest(os.fspath(folder), stream.read())
+            if manifest.log:  # which is not read here
+                raise FormatError(f"{folder}: rows were added one by one: compact it first")
+            return manifest
     except (FileNotFoundError, NotADirectoryError):
         raise no_manifest(folder) from None
     except pa.ArrowException as error:
@@ -155,6 +160,11 @@ def read_one(files: Any, path: str, name: str) -> Any:
         if name not in table.schema_arrow.names:
             columns = ", ".join(table.schema_arrow.names)
             raise ReadError(f"{path}: found columns {columns}, expected one named {name!r}")
+        parts = [table.metadata.row_group(i).total_byte_size for i in range(table.num_row_groups)]
+        kind, packed = table.schema_arrow.field(name).type, files.get_file_info(path).size or 0
+        width = kind.byte_width if pa.types.is_fixed_size_binary(kind) else 1
+        if (size := max(width * table.metadata.num_rows, sum(parts))) > largest_inside(packed):
+            raise FormatError(f"{path}: damaged: {packed:,} bytes that unpack to {size:,}")
         return table.read([name]).column(name)
     except FileNotFoundError:
         raise
@@ -169,7 +179,7 @@ def read_lengths(files: Any, path: str) -> Lengths | None:
 
     metadata = pq.read_schema(path, filesystem=files).metadata or {}
     try:
-        if not dict(json.loads(metadata.get(b"embits", b"{}"))).get("lengths"):
+        if not dict(parse_json(metadata.get(b"embits", b"{}"))).get("lengths"):
             return None
         return Lengths.of(read_one(files, path, LENGTH).to_numpy())
     except (ValueError, TypeError) as error:  # also a ReadError or InputError
@@ -178,11 +188,9 @@ def read_lengths(files: Any, path: str) -> Lengths | None:
 
 def locate(address: str | os.PathLike[str]) -> tuple[Any, str]:
     """Find the pyarrow file system of a path or address (s3://, gs://, …), and the path in it."""
-    try:
+    with from_extra("reading and writing Parquet", "parquet"):
         import pyarrow as pa
         from pyarrow import fs
-    except ImportError as error:
-        raise MissingExtraError("reading and writing Parquet", "parquet") from error
     text = os.fspath(address)
     if not is_address(text):
         return fs.LocalFileSystem(), str(Path(text).resolve())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +20,7 @@ from embits.arrays import blocks, packed_width
 from embits.binary_vectors import BinaryVectors, check_same_coder
 from embits.checks import open_regular, read_small
 from embits.coders import METHODS, Coder, coder_checksum
+from embits.collection.log import Log, open_log
 from embits.collection.manifest import (
     CODER,
     MANIFEST,
@@ -27,20 +29,23 @@ from embits.collection.manifest import (
     Piece,
     Removed,
     read_manifest,
+    with_rows,
 )
-from embits.columns import PieceColumns, StoredColumns, arrow, arrow_type, kind_of
-from embits.errors import FormatError, InputError, ReadError, first_line
+from embits.columns import ColumnTable, arrow, arrow_type, kind_of
+from embits.errors import ENCODE_AGAIN, FormatError, InputError, ReadError, first_line
 from embits.file.atomic import atomic_write
 from embits.file.contents import open_piece, read_coder, write_piece
 from embits.file.store import MAX_HEADER
-from embits.ids.keys import RowNumbers
-from embits.ids.vocabulary import PieceWords, Vocabulary
-from embits.search.pieces import CodePieces, LiveRows
-from embits.segment import FLOATS, Rows, joined, taken
+from embits.ids.keys import RowNumbers, number_keys
+from embits.ids.vocabulary import Vocabulary
+from embits.search.stored import RowMap
+from embits.segment import FLOATS, Segment
+from embits.snapshot import Snapshot
 
 MAX_TRIES = 100
 MAX_MAPPED = 128  # pieces: each mapping keeps a file open, of which a process may have but 256
 _RESTORE = "restore it from a copy"
+_UNREADABLE = errno.EISDIR, errno.EACCES, errno.ELOOP, errno.EIO
 _BATCH_ROWS, _BATCH_BYTES = 1 << 16, 1 << 26  # of a file's record batches
 
 
@@ -48,9 +53,13 @@ class OpenPiece(NamedTuple):
     """A piece that is mapped."""
 
     entry: Piece  # what the manifest says of it
-    rows: Rows  # with those that are removed
+    segment: Segment  # with the rows that are removed
     removed: NDArray[np.int64]  # rows, ascending
-    columns: PieceColumns  # of a file of Arrow, if it has some
+
+    @property
+    def rows(self) -> RowMap:
+        """Its rows."""
+        return RowMap([len(self.segment)], self.removed)
 
 
 class MissingPieceError(FormatError):
@@ -58,53 +67,49 @@ class MissingPieceError(FormatError):
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """A collection at one moment, mapped. Later changes do not alter it."""
+class State:
+    """A collection at one moment, mapped: what its folder holds. Later changes do not alter it."""
 
     folder: Path
     manifest: Manifest
     coder: Coder
     pieces: tuple[OpenPiece, ...]
+    listed: Manifest | None = None  # the manifest without the rows of the log
+    log: Log | None = None  # its rows are the last piece
 
     @LazyProperty
-    def rows(self) -> Rows:
-        """The rows that are left."""
-        rows, kinds = self._rows, self.manifest.columns
-        if not kinds:
-            return rows
-        live = LiveRows(*_removed_of(self.pieces))
-        columns = [piece.columns for piece in self.pieces]
-        return replace(rows, columns=StoredColumns(kinds, columns, live, rows.columns))
-
-    @LazyProperty
-    def _rows(self) -> Rows:
-        if not self.pieces:
-            return Rows(RowNumbers(0), np.empty((0, self.coder.n_bytes_), np.uint8))
-        rows, is_numbered = self.pieces[0].rows, self.manifest.ids == "numbers"
-        if len(self.pieces) > 1 or len(self.pieces[0].removed):
-            return joined_rows(self.pieces, numbered=is_numbered)
-        is_plain = rows.ids.first == 0 if isinstance(rows.ids, RowNumbers) else not is_numbered
-        return rows if is_plain else replace(rows, ids=PieceWords([rows.ids], numbered=is_numbered))
+    def snapshot(self) -> Snapshot:
+        """The rows that are left, to be searched."""
+        check = partial(_check, self.folder, self.manifest, self.coder, self.pieces)
+        return replace(
+            snapshot_of(self.coder, self.pieces, self.manifest), state=self.manifest, check=check
+        )
 
     @LazyProperty
     def bits(self) -> BinaryVectors:
-        """The rows that are left, to be searched."""
-        bits = BinaryVectors.of_rows(self.rows, self.coder)
-        bits._state = self.manifest
-        bits._verify = partial(_check, self.folder, self.manifest, self.coder, self.pieces)
-        return bits
+        """The same, as users hold them."""
+        return BinaryVectors.of(self.snapshot)
+
+
+def snapshot_of(coder: Coder, pieces: Sequence[OpenPiece], manifest: Manifest) -> Snapshot:
+    """The rows that are left of some pieces."""
+    nothing = Segment(RowNumbers(0), np.empty((0, coder.n_bytes_), np.uint8))
+    segments = tuple(piece.segment for piece in pieces) or (nothing,)
+    rows = RowMap.of_segments([*map(len, segments)], [piece.removed for piece in pieces])
+    numbered = manifest.ids == "numbers"
+    return Snapshot(coder, segments, rows, numbered=numbered, kinds=manifest.columns)
 
 
 # -- open ------------------------------------------------------------------------------------------
 
 
-def open_snapshot(
+def open_state(
     folder: Path,
     *,
     verify: bool = False,
-    before: Snapshot | None = None,
+    before: State | None = None,
     manifest: Manifest | None = None,
-) -> Snapshot:
+) -> State:
     """Open the latest state of a collection; pieces that are open `before` are used again."""
     manifest = manifest or read_manifest(folder)
     for _ in range(MAX_TRIES):
@@ -118,7 +123,7 @@ def open_snapshot(
     return _opened(folder, manifest, verify, before)
 
 
-def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | None) -> Snapshot:
+def _opened(folder: Path, manifest: Manifest, verify: bool, before: State | None) -> State:
     known: dict[Piece, OpenPiece] = {}
     if before is not None and before.manifest.coder == manifest.coder:
         coder = before.coder
@@ -130,24 +135,38 @@ def _opened(folder: Path, manifest: Manifest, verify: bool, before: Snapshot | N
                 check_same_coder(before.coder, coder)
         except InputError as error:
             raise InputError(f"{folder} is another collection: {error}; open it again") from None
+    known_log = before.log if before else None
+    with _named(folder, str(manifest.log)):
+        log = open_log(folder, manifest, coder, known_log)
+    if before is not None and before.listed is manifest and log is known_log:
+        return before
     how: Any = {"kinds": manifest.columns, "verify": verify}
     pieces = tuple(
         _reused(folder, entry, known.get(replace(entry, removed=None)))
         or open_one(folder, entry, coder, mapped=place < MAX_MAPPED, **how)
         for place, entry in enumerate(manifest.pieces)
     )
-    if manifest.keep and not all(FLOATS in piece.rows.columns for piece in pieces):
+    listed = manifest
+    if log is not None:
+        manifest = with_rows(manifest, len(log.rows), len(log.changes))
+        piece = OpenPiece(manifest.pieces[-1], log.rows, np.empty(0, np.int64))
+        pieces = (*pieces, piece)
+    if manifest.keep and not all(FLOATS in piece.segment.columns for piece in pieces):
         raise FormatError(f"{folder}: damaged: a piece keeps no floats: {_RESTORE}")
-    if manifest.ids != "numbers" and any(isinstance(p.rows.ids, RowNumbers) for p in pieces):
+    if manifest.ids != "numbers" and any(isinstance(p.segment.ids, RowNumbers) for p in pieces):
         raise FormatError(f"{folder}: damaged: the rows have ids, but a piece has none")
     # Writers of Parquet pieces do not know of each other: an id may repeat between them.
     unsure = [p for p in pieces if before is None and (verify or p.entry.column)]
-    if len(unsure) > 1:
-        words, repeated = Vocabulary.with_repeats(joined_rows(unsure).ids)
+    if len(unsure) > 1 or (unsure and verify and manifest.ids == "numbers"):
+        words, repeated = Vocabulary.with_repeats(snapshot_of(coder, unsure, manifest).ids)
+        numbers, are_numbers = number_keys(words.text, words.ends)
+        if manifest.ids == "numbers" and not (are_numbers & (numbers < manifest.next_number)).all():
+            raise FormatError(f"{folder}: damaged: ids are not those of rows that were added")
         if repeated:
             column = f", column {unsure[0].entry.column!r}" if unsure[0].entry.column else ""
-            raise FormatError(f"{folder}{column}: the id {words[repeated[0]]!r} appears twice")
-    return Snapshot(folder, manifest, coder, pieces)
+            found = f"the id {words[repeated[0]]!r} appears twice: {ENCODE_AGAIN}"
+            raise FormatError(f"{folder}{column}: {found}")
+    return State(folder, manifest, coder, pieces, listed, log)
 
 
 def _reused(folder: Path, entry: Piece, known: OpenPiece | None) -> OpenPiece | None:
@@ -201,12 +220,12 @@ def open_one(
                 raise FormatError(f"{path}: {len(rows)} rows, expected {entry.rows}")
     if isinstance(rows.ids, RowNumbers):
         rows = replace(rows, ids=RowNumbers(len(rows), entry.first))
-    columns = PieceColumns(None, len(rows))
     if entry.columns and kinds is not None:
         with _named(folder, entry.columns.file):
             digest = entry.columns.sha256 if verify else None
-            columns = open_columns(folder / entry.columns.file, len(rows), kinds, digest)
-    return OpenPiece(entry, rows, read_removed(folder, entry), columns)
+            table = open_columns(folder / entry.columns.file, len(rows), kinds, digest)
+        rows = replace(rows, table=table)
+    return OpenPiece(entry, rows, read_removed(folder, entry))
 
 
 def header_digest(path: Path) -> str:
@@ -250,7 +269,9 @@ def _check(folder: Path, manifest: Manifest, coder: Coder, pieces: Sequence[Open
     """Check every byte of the pieces and the coder, but not pieces that were deleted meanwhile."""
     for piece in pieces:
         with suppress(FileNotFoundError, MissingPieceError):
-            if piece.entry.header == header_digest(folder / piece.entry.file):
+            with _named(folder, piece.entry.file):
+                is_there = piece.entry.header == header_digest(folder / piece.entry.file)
+            if is_there:
                 verified(folder, coder, manifest.columns, [piece])
     open_coder(folder, manifest, verify=True)
 
@@ -265,7 +286,13 @@ def _named(folder: Path, name: str) -> Iterator[None]:
         raise MissingPieceError(f"{lost}: {_RESTORE}") from None
     except (FormatError, ReadError) as error:  # ReadError: a Parquet file lacks the column
         text = str(error)
-        raise FormatError(text if _RESTORE in text else f"{text}: {_RESTORE}") from None
+        has_hint = _RESTORE in text or ENCODE_AGAIN in text
+        raise FormatError(text if has_hint else f"{text}: {_RESTORE}") from None
+    except OSError as error:
+        if error.errno not in _UNREADABLE:  # such as too many open files
+            raise
+        found = f"{folder}/{name} cannot be read ({error.strerror})"
+        raise FormatError(f"{found}: {_RESTORE}") from None
 
 
 # -- save ------------------------------------------------------------------------------------------
@@ -274,23 +301,27 @@ def _named(folder: Path, name: str) -> Iterator[None]:
 def save_piece(
     folder: Path,
     number: int,
-    rows: Rows,
+    rows: Segment,
     coder: Coder,
     kinds: Mapping[str, str],
     parts: Sequence[OpenPiece],
 ) -> Piece:
-    """Write rows to a new file, and those of the columns that the `parts` have to another."""
+    """Write rows to a new file, and the columns that the `parts` have to another."""
     name, manifest = f"piece-{number:08d}.safetensors", folder / MANIFEST
     first = rows.ids.first if isinstance(rows.ids, RowNumbers) else 0
     write_piece(folder / name, rows, coder, manifest)
     entry = Piece(name, len(rows.codes), first=first, header=header_digest(folder / name))
-    columns = [(part.columns, part.removed) for part in parts]
-    there = {k: v for k, v in kinds.items() if v != "null" and any(c.has(k) for c, _ in columns)}
+    tables = [part.segment.table for part in parts]
+    there = {
+        name: kind
+        for name, kind in kinds.items()
+        if kind != "null" and any(table and table.has(name) for table in tables)
+    }
     if not there:
         return entry
     name = f"piece-{number:08d}.arrow"
     with atomic_write(folder / name, like=manifest) as file:
-        digest = write_columns(file, there, columns)
+        digest = write_columns(file, there, parts)
     return replace(entry, columns=Beside(name, digest))
 
 
@@ -308,9 +339,7 @@ def with_bitmap(folder: Path, number: int, piece: OpenPiece) -> Piece:
     return replace(entry, removed=Removed(name, len(rows), hashlib.sha256(content).hexdigest()))
 
 
-def write_columns(
-    file: Any, kinds: Mapping[str, str], parts: Iterable[tuple[PieceColumns, NDArray[np.int64]]]
-) -> str:
+def write_columns(file: Any, kinds: Mapping[str, str], parts: Sequence[OpenPiece]) -> str:
     """Write the columns of pieces without their removed rows as one Arrow file; its SHA-256."""
     pa, held = arrow(), list[Any]()
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()])
@@ -320,10 +349,11 @@ def write_columns(
         held.clear()
 
     with pa.ipc.new_file(file, schema) as writer:
-        for piece, removed in parts:
-            left = LiveRows(len(piece), removed).kept()
+        for piece in parts:
+            left = piece.rows.live_in(0)
+            table = piece.segment.table or ColumnTable(None, len(piece.segment))
             for some in blocks(len(left), _BATCH_ROWS):
-                columns = [piece.take(name, kind, left[some]) for name, kind in kinds.items()]
+                columns = [table.take(name, kind, left[some]) for name, kind in kinds.items()]
                 held.append(pa.table(columns, schema=schema))
                 is_full = sum(map(len, held)) >= _BATCH_ROWS
                 if is_full or sum(table.nbytes for table in held) >= _BATCH_BYTES:
@@ -337,7 +367,7 @@ def write_columns(
 
 def open_columns(
     path: Path, n: int, kinds: Mapping[str, str], sha256: str | None = None
-) -> PieceColumns:
+) -> ColumnTable:
     """Map an Arrow file of n rows; with its SHA-256, check every byte of it."""
     pa = arrow()
     with open_regular(path) as file:  # pyarrow would wait for a pipe
@@ -345,7 +375,7 @@ def open_columns(
             raise FormatError(f"{path}: does not match its checksum")
     try:
         with pa.memory_map(os.fspath(path)) as source:  # what is mapped stays so
-            table = pa.ipc.open_file(source).read_all()
+            table = pa.Table.from_batches(*_batches(source, n))
         table.validate(full=sha256 is not None)
         names = table.column_names
         good = all(
@@ -355,37 +385,38 @@ def open_columns(
         )
     except FileNotFoundError:
         raise
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError, StopIteration) as error:
         raise FormatError(f"{path}: damaged: {first_line(error)}") from None
     if len(table) != n or not good or len(set(names)) < len(names) or not set(names) <= set(kinds):
         found = ", ".join(f"{field.name} {field.type}" for field in table.schema)
         raise FormatError(f"{path}: damaged: {len(table)} rows of {found:.200}, expected {n}")
-    return PieceColumns(table, n, str(path))
+    return ColumnTable(table, n, str(path))
 
 
-# -- pieces as one ---------------------------------------------------------------------------------
+def _batches(source: Any, n: int) -> tuple[list[Any], Any]:
+    """The record batches of an Arrow file of n rows, none of which is compressed; its schema."""
+    pa = arrow()
+    source.seek(8)  # the file is a stream between two marks
+    messages = pa.ipc.MessageReader.open_stream(source)
+    schema, batches = pa.ipc.read_schema(messages.read_next_message()), list[Any]()
+    for message in messages:
+        if message.type != "record batch" or _is_compressed(memoryview(message.metadata)):
+            raise ValueError("compressed, or of another kind than embits writes")
+        batches.append(pa.ipc.read_record_batch(message, schema))
+        if not len(batches[-1]) or len(batches) > 1000 + n // 100:
+            raise ValueError("more record batches than embits writes")
+    return batches, schema
 
 
-def _removed_of(pieces: Sequence[OpenPiece]) -> tuple[int, NDArray[np.int64]]:
-    starts = np.cumsum([0, *(len(piece.rows) for piece in pieces)])
-    removed = (piece.removed + start for piece, start in zip(pieces, starts, strict=False))
-    return int(starts[-1]), np.concatenate([np.empty(0, np.int64), *removed])
+def _is_compressed(message: memoryview) -> bool:
+    """Whether a record batch has field 3, its compression; it is field 2 of its FlatBuffer."""
 
+    def number(at: int, size: int = 4) -> int:
+        return int.from_bytes(message[at : at + size], "little", signed=size == 4)
 
-def joined_rows(pieces: Sequence[OpenPiece], *, numbered: bool = False) -> Rows:
-    """The rows that are left of several pieces, in order. Ids and codes are not copied."""
-    _, removed = _removed_of(pieces)
-    columns = [
-        taken(piece.rows.columns, LiveRows(len(piece.rows), piece.removed).kept())
-        if len(piece.removed)
-        else piece.rows.columns
-        for piece in pieces
-    ]
-    ids = PieceWords([piece.rows.ids for piece in pieces], removed, numbered=numbered)
-    parts = [CodePieces.of(piece.rows.codes) for piece in pieces]
-    codes: Any = CodePieces(
-        [array for part in parts for array in part.arrays],
-        removed,
-        [cells for part in parts for cells in part.cells],
-    )
-    return Rows(ids, codes, joined(columns))
+    def offset(table: int, field: int) -> int:
+        offsets, at = table - number(table), 4 + 2 * field
+        return number(offsets + at, 2) if at < number(offsets, 2) else 0
+
+    batch = number(0) + offset(number(0), 2)
+    return offset(batch + number(batch), 3) != 0

@@ -3,20 +3,19 @@
     similarity/NAME.txt              word word score; also NAME.csv and NAME.tsv
     analogy/questions-words.txt      : section, then lines of four words
     classification/NAME/train.csv    "1","A title","The text" (any number of text columns), test.csv
-    retrieval/NAME/corpus.npy        with corpus_ids.txt; or corpus.jsonl or corpus.parquet
-    retrieval/NAME/queries.npy       with query_ids.txt; or queries.jsonl or queries.parquet
+    retrieval/NAME/corpus.npy        with one id a line in corpus_ids.txt
+    retrieval/NAME/queries.npy       with one id a line in query_ids.txt
     retrieval/NAME/qrels.tsv         query-id, corpus-id and score; or qrels/test.tsv
 
-Retrieval sets have BEIR's layout with the embeddings beside the texts, or in the JSONL or Parquet
-file as a field or column of lists of numbers. Other similarity files and folders in the same places
-are used as well. What is missing, malformed or not recognized is skipped, and listed in `problems`.
+Retrieval sets have BEIR's layout with the embeddings beside the texts. Other similarity files and
+folders in the same places are used as well. What is missing, malformed or not recognized is
+skipped, and listed in `problems`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import csv
-import json
 import math
 import os
 import re
@@ -25,7 +24,7 @@ from dataclasses import dataclass, field
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,6 @@ from numpy.typing import NDArray
 from embits.checks import open_regular
 from embits.errors import InputError, MissingExtraError, ReadError
 from embits.readers import read_vectors
-from embits.readers.parquet import open_table
 from embits.vectors import WordVectors
 
 FilePath: TypeAlias = str | os.PathLike[str]
@@ -47,8 +45,10 @@ MAX_ROWS = 100_000  # per classification file: the full Amazon training set has 
 # Names of columns in a header, in lower case without other characters than letters and digits.
 _FIRST = ("word1", "w1", "first", "firstword", "worda", "a", "term1")
 _SECOND = ("word2", "w2", "second", "secondword", "wordb", "b", "term2")
-_SCORE = ("score", "similarity", "sim", "rating", "relatedness", "humanmean", "human", "mean",
-          "averagescore", "average", "gold", "simlex999", "simlex")  # fmt: skip
+_SCORE = (
+    *("score", "similarity", "sim", "rating", "relatedness", "humanmean", "human", "mean"),
+    *("averagescore", "average", "gold", "simlex999", "simlex"),
+)
 _LABEL = ("label", "class", "classindex", "category", "target", "y")
 _TEXT = ("text", "title", "description", "sentence", "review", "content", "question")
 _MOST_CLASSES = 20  # more than this, on half of the rows, are texts or numbers of rows
@@ -94,7 +94,8 @@ def read_pairs(path: FilePath, delimiter: str | None = None) -> Pairs:
         OSError: The file cannot be opened.
     """
     rows: list[tuple[str, str, float]] = []
-    first, second, at = 0, 1, None  # the columns of the words, and that of the score
+    first, second = 0, 1  # the columns of the words
+    at: int | None = None  # the column of the score
     header: ReadError | None = None
     width = 0  # fields of a line
     for number, line in lines_of(path):
@@ -102,19 +103,19 @@ def read_pairs(path: FilePath, delimiter: str | None = None) -> Pairs:
         error = malformed(path, number, line, "word word score")
         if is_delimited and not rows and header is None and not _numbers(fields[2:]):
             header, at, width = error, _column(fields, _SCORE), len(fields)
-            named = _column(fields, _FIRST), _column(fields, _SECOND)
-            first, second = (0, 1) if None in named else named  # type: ignore[assignment]
+            a, b = _column(fields, _FIRST), _column(fields, _SECOND)
+            first, second = (0, 1) if a is None or b is None else (a, b)
             continue
-        found = _numbers(fields[max(first, second) + 1 :] if at is None else fields[at : at + 1])
+        numbers = _numbers(fields[max(first, second) + 1 :] if at is None else fields[at : at + 1])
         is_complete = len(fields) > max(first, second) and (is_delimited or len(fields) == 3)
-        if not is_complete or not found or not math.isfinite(found[0]):
+        if not is_complete or not numbers or not math.isfinite(numbers[0]):
             raise error
         if len(fields) != (width := width or len(fields)):
             raise malformed(path, number, line, f"{width} fields, as in the first line")
-        if header is not None and len(found) > 1:
+        if header is not None and len(numbers) > 1:
             expected = "a column named score in the header"
             raise ReadError(f"{path}: line {number}: found several numbers, expected {expected}")
-        rows.append((fields[first], fields[second], found[0]))
+        rows.append((fields[first], fields[second], numbers[0]))
     if not rows:
         raise header or ReadError(f"{path}: found no pairs, expected lines of word word score")
     words, others, scores = map(list, zip(*rows, strict=True))
@@ -145,11 +146,11 @@ def _column(header: Sequence[str], names: Sequence[str]) -> int | None:
 
 
 def _numbers(fields: Iterable[str]) -> list[float]:
-    found = []
+    numbers = []
     for text in fields:
         with contextlib.suppress(ValueError):
-            found.append(float(text.replace("_", "?")))  # Python takes 1_000 for a number
-    return found
+            numbers.append(float(text.replace("_", "?")))  # Python takes 1_000 for a number
+    return numbers
 
 
 def read_questions(path: FilePath) -> dict[str, Questions]:
@@ -212,8 +213,8 @@ def _read_texts(path: FilePath, most_rows: int) -> tuple[list[str], list[str]]:
         raise ReadError(f"{path}: found no rows, expected {_LABELLED}")
     if len(set(labels)) > max(_MOST_CLASSES, len(labels) // 2):
         found = f"{len(set(labels)):,} classes in {len(labels):,} rows"
-        named = "name the column of the classes label in the first line"
-        raise ReadError(f"{path}: found {found}: {named}")
+        hint = "name the column of the classes label in the first line"
+        raise ReadError(f"{path}: found {found}: {hint}")
     return texts, labels
 
 
@@ -225,7 +226,7 @@ def _numbered(read: Sequence[tuple[list[str], list[str]]]) -> list[Labelled]:
 
 
 def _csv_rows(path: FilePath) -> Iterator[tuple[int, list[str]]]:
-    lines = _lines(path, MAX_BYTES, errors="replace", newline="")
+    lines = _lines(path, MAX_BYTES, errors="replace", newline="")  # line breaks in fields stay
     rows = csv.reader(line.replace("\0", "") for line in lines)
     try:
         for fields in rows:
@@ -248,9 +249,12 @@ def lines_of(
         raise ReadError(f"{path}: found bytes that are not UTF-8, expected text") from None
 
 
-def _lines(path: FilePath, most: int, **reading: Any) -> Iterator[str]:
-    """The lines of a file of at most so many bytes; zeros without an end are no line."""
-    with TextIOWrapper(open_regular(path, most, ReadError), "utf-8-sig", **reading) as file:
+def _lines(
+    path: FilePath, most: int, errors: str = "strict", newline: str | None = None
+) -> Iterator[str]:
+    """The lines of a file of at most `most` bytes; zeros without an end are no line."""
+    content = open_regular(path, most, ReadError)
+    with TextIOWrapper(content, "utf-8-sig", errors, newline) as file:
         while line := file.readline(_MAX_LINE):
             if len(line) == _MAX_LINE:
                 raise ReadError(f"{path}: found a line of over {_MAX_LINE:,} characters")
@@ -265,10 +269,7 @@ def malformed(path: FilePath, number: int, line: str, expected: str) -> ReadErro
 
 Qrels: TypeAlias = dict[str, dict[str, int]]
 
-ID_NAMES = ("_id", "id", "doc_id", "docid", "corpus-id", "corpus_id", "query_id", "query-id", "qid")
-EMBEDDING_NAMES = ("embedding", "embeddings", "emb", "vector", "vectors")
-QRELS = ("qrels.tsv", "qrels.txt", "qrels/test.tsv")
-_ID_FILES = {"corpus": ("corpus_ids.txt",), "queries": ("query_ids.txt", "queries_ids.txt")}
+QRELS = ("qrels.tsv", "qrels/test.tsv")
 _QREL = "query-id corpus-id score, with a whole number as the score"
 
 
@@ -296,7 +297,8 @@ def read_retrieval(folder: Path) -> RetrievalSet:
         ReadError: A file is missing or malformed, the ids of a file repeat, the dimensions of
             queries and documents differ, or no query is judged.
     """
-    corpus, queries = read_embeddings(folder, "corpus"), read_embeddings(folder, "queries")
+    corpus = _read_embeddings(folder / "corpus.npy", folder / "corpus_ids.txt")
+    queries = _read_embeddings(folder / "queries.npy", folder / "query_ids.txt")
     if corpus.dims != queries.dims:
         found = f"queries of {queries.dims} dimensions"
         raise ReadError(f"{folder}: {found}, expected {corpus.dims} as in the corpus")
@@ -317,74 +319,30 @@ def read_qrels(path: Path) -> Qrels:
             raise malformed(path, number, line, _QREL)
         if not is_score:
             continue  # a header
-        found, document = qrels.setdefault(fields[0].strip(), {}), fields[-2].strip()
-        if document in found:
+        scores, document = qrels.setdefault(fields[0].strip(), {}), fields[-2].strip()
+        if document in scores:
             raise malformed(path, number, line, "each pair of ids once")
-        found[document] = int(fields[-1].strip())
+        scores[document] = int(fields[-1].strip())
     if not qrels:
         raise ReadError(f"{path}: found no judgements, expected lines of {_QREL}")
     return qrels
 
 
-def read_embeddings(folder: Path, name: str) -> WordVectors:
-    """The ids and embeddings of "corpus" or "queries"."""
-    files = (folder / f"{name}{suffix}" for suffix in (".npy", ".jsonl", ".parquet"))
-    npy, jsonl, parquet = (path if path.is_file() else None for path in files)
-    listed = next((folder / file for file in _ID_FILES[name] if (folder / file).is_file()), None)
+def _read_embeddings(matrix: Path, ids: Path) -> WordVectors:
     try:
-        if npy and listed:
-            return read_vectors(npy, words=listed)
-        if jsonl:
-            ids, rows = _read_jsonl(jsonl, with_embeddings=npy is None)
-            return read_vectors(npy, words=ids) if npy else WordVectors(ids, np.array(rows, "f4"))
-        if parquet:
-            names = open_table(parquet).schema_arrow.names
-            column = next((name for name in ID_NAMES if name in names), None)
-            if column is None:
-                expected = ", ".join(ID_NAMES)
-                raise ReadError(f"{parquet}: found no column of ids, expected {expected}")
-            return read_vectors(npy or parquet, words=parquet if npy else None, ids=column)
+        return read_vectors(matrix, words=ids)
     except InputError as error:  # an id repeats, or the .npy is a file of another format
-        raise ReadError(f"{jsonl or parquet or listed}: {error}") from None
-    expected = f"{name}.npy with {_ID_FILES[name][0]}, {name}.jsonl or {name}.parquet"
-    raise ReadError(f"{folder}: found no {name} with ids, expected {expected}")
+        raise ReadError(f"{matrix}: {error}") from None
 
 
-def _read_jsonl(path: Path, *, with_embeddings: bool) -> tuple[list[Any], list[list[float]]]:
-    ids: list[Any] = []
-    rows: list[list[float]] = []
-    for number, line in lines_of(path, most=MAX_BYTES):
-        record: Any = None
-        with contextlib.suppress(ValueError, RecursionError):
-            record = json.loads(line)
-        if not isinstance(record, dict):
-            raise malformed(path, number, line, f'a JSON object such as {{"{ID_NAMES[0]}": "d1"}}')
-        found = [record[name] for name in ID_NAMES if name in record]
-        if not found:
-            raise malformed(path, number, line, f"an id ({', '.join(ID_NAMES)})")
-        ids.append(found[0])
-        if with_embeddings:
-            values = next((record[name] for name in EMBEDDING_NAMES if name in record), None)
-            if values is None:
-                names = ", ".join(EMBEDDING_NAMES)
-                raise malformed(path, number, line, f"an embedding ({names}), or a .npy beside")
-            is_row = isinstance(values, list) and 0 < len(values) == len((rows or [values])[0])
-            if not is_row or not all(
-                isinstance(x, int | float) and math.isfinite(x) for x in values
-            ):
-                raise malformed(path, number, str(values), "a list of as many finite numbers")
-            rows.append(values)
-    if not ids:
-        raise ReadError(f"{path}: found no lines, expected JSON objects with {ID_NAMES[0]}")
-    return ids, rows
-
-
-Found = TypeVar("Found")
+Data = TypeVar("Data")
 
 # In the order of the paper's tables; other data sets follow.
 SIMILARITY = ("MEN", "RW", "SimLex", "SimVerb", "WS353")
-CLASSIFICATION = ("ag_news", "dbpedia", "yahoo_answers", "amazon_full", "amazon_polarity",
-                  "yelp_full", "yelp_polarity")  # fmt: skip
+CLASSIFICATION = (
+    *("ag_news", "dbpedia", "yahoo_answers", "amazon_full", "amazon_polarity"),
+    *("yelp_full", "yelp_polarity"),
+)
 PAIR_SUFFIXES = (".txt", ".csv", ".tsv")
 
 
@@ -393,17 +351,18 @@ class DataFolder:
     """A folder of data sets at `path`, read on demand."""
 
     path: Path
-    _malformed: dict[str, None] = field(default_factory=dict)
-    _missing: dict[str, str] = field(default_factory=dict)
+    _problems: dict[str, None] = field(default_factory=dict)
 
     @property
     def problems(self) -> list[str]:
-        """What could not be read so far, in one line each; missing public data sets come last."""
-        return [*self._malformed, *self._missing.values()]
+        """What could not be read so far, in one line each."""
+        return list(self._problems)
 
     @classmethod
-    def at(cls, path: str | os.PathLike[str] | None = None) -> DataFolder:
+    def at(cls, path: DataFolder | str | os.PathLike[str] | None = None) -> DataFolder:
         """The folder at `path`, or in the environment variable EMBITS_DATA; InputError if none."""
+        if isinstance(path, DataFolder):
+            return path
         where = os.environ.get("EMBITS_DATA") if path is None else path
         if where is None:
             raise InputError(
@@ -416,72 +375,64 @@ class DataFolder:
 
     def similarity(self) -> dict[str, Pairs]:
         """Word pairs by file name; the five data sets of the paper come first."""
-        found: dict[str, Path] = {}
         # Of two files with one name, .txt comes before .csv and .tsv.
-        for path in sorted(self._visible("similarity"), key=lambda path: path.suffix != ".txt"):
-            if path.suffix.lower() not in PAIR_SUFFIXES:
-                self._unused(path, f"expected a {', '.join(PAIR_SUFFIXES)} file of word pairs")
-            elif found.setdefault(path.stem, path) is not path:
-                self._unused(path, f"{found[path.stem].name} has the same name")
-        return dict(self._read_all("similarity", SIMILARITY, found, read_pairs))
+        expected = f"a {', '.join(PAIR_SUFFIXES)} file of word pairs"
+        paths = self._paths("similarity", lambda p: p.suffix.lower() in PAIR_SUFFIXES, expected)
+        files: dict[str, Path] = {}
+        for path in sorted(paths, key=lambda path: path.suffix != ".txt"):
+            if files.setdefault(path.stem, path) is not path:
+                self._note(f"{path} is not used: {files[path.stem].name} has the same name")
+        return dict(self._read_all("similarity", SIMILARITY, files, read_pairs))
 
     def analogy(self) -> dict[str, Questions]:
         """Questions by section."""
-        path = self.path / "analogy" / "questions-words.txt"
-        for other in self._visible("analogy"):
-            if other.name != path.name:
-                self._unused(other, f"expected {path.name}")
-        if not path.exists():
-            self._missing["analogy"] = f"analogy is skipped: {path}: no such file"
-            return {}
-        return self._read("analogy", read_questions, path) or {}
+        expected = "questions-words.txt"
+        paths = self._paths("analogy", lambda p: p.name == expected, expected)
+        files = {path.stem: path for path in paths}
+        return {
+            section: questions
+            for _, sections in self._read_all("analogy", (), files, read_questions)
+            for section, questions in sections.items()
+        }
 
     def classification(self) -> Iterator[tuple[str, Split]]:
         """The data sets, read one at a time because they may be large; the paper's come first."""
-        folders = self._folders("classification", "train.csv and test.csv")
+        paths = self._paths("classification", Path.is_dir, "a folder with train.csv and test.csv")
         # The original folders have names such as `yelp_review_full_csv`.
-        found = {path.name.removesuffix("_csv").replace("_review_", "_"): path for path in folders}
-        for name, split in self._read_all("classification", CLASSIFICATION, found, read_split):
+        files = {path.name.removesuffix("_csv").replace("_review_", "_"): path for path in paths}
+        for name, split in self._read_all("classification", CLASSIFICATION, files, read_split):
             if unseen := len(set(split.test.classes) - set(split.train.classes)):
-                note = f"{name}: {unseen} classes of test.csv are not in train.csv: never guessed"
-                self._malformed.setdefault(note)
+                self._note(
+                    f"{name}: {unseen} classes of test.csv are not in train.csv: never guessed"
+                )
             yield name, split
 
     def retrieval(self) -> dict[str, RetrievalSet]:
         """Retrieval data sets by folder name."""
-        folders = self._folders("retrieval", "a corpus, queries and qrels.tsv")
-        named = {path.name: path for path in folders}
-        return dict(self._read_all("retrieval", (), named, read_retrieval))
+        expected = "a folder with a corpus, queries and qrels.tsv"
+        paths = self._paths("retrieval", Path.is_dir, expected)
+        files = {path.name: path for path in paths}
+        return dict(self._read_all("retrieval", (), files, read_retrieval))
 
-    def _visible(self, task: str) -> list[Path]:
-        return sorted(p for p in (self.path / task).glob("*") if not p.name.startswith("."))
-
-    def _folders(self, task: str, content: str) -> Iterator[Path]:
-        for path in self._visible(task):
-            if path.is_dir():
+    def _paths(self, task: str, is_used: Callable[[Path], bool], expected: str) -> Iterator[Path]:
+        """The files or folders of a task that are used; others are noted."""
+        for path in sorted(p for p in (self.path / task).glob("*") if p.name[0] != "."):
+            if is_used(path):
                 yield path
             else:
-                self._unused(path, f"expected a folder with {content}")
+                self._note(f"{path} is not used: expected {expected}")
 
     def _read_all(
-        self, task: str, known: Sequence[str], found: dict[str, Path], read: Callable[[Path], Found]
-    ) -> Iterator[tuple[str, Found]]:
-        """The data sets that can be read, known names first; those that are missing are noted."""
-        missing = [name for name in known if name not in found]
-        if not found:
-            self._missing[task] = f"{task} is skipped: no data sets in {self.path / task}"
-        elif missing:
-            self._missing[task] = f"{task}: {', '.join(missing)} not found in {self.path / task}"
-        for name in dict.fromkeys([*(name for name in known if name in found), *sorted(found)]):
-            content = self._read(name, read, found[name])
-            if content is not None:
-                yield name, content
+        self, task: str, known: Sequence[str], files: dict[str, Path], read: Callable[[Path], Data]
+    ) -> Iterator[tuple[str, Data]]:
+        """The data sets that can be read, known names first."""
+        if not files:
+            self._note(f"{task} is skipped: no data sets in {self.path / task}")
+        for name in dict.fromkeys([*(name for name in known if name in files), *sorted(files)]):
+            try:
+                yield name, read(files[name])
+            except (ReadError, MissingExtraError, OSError) as error:
+                self._note(f"{name} is skipped: {error}")
 
-    def _read(self, name: str, read: Callable[[Path], Found], path: Path) -> Found | None:
-        try:
-            return read(path)
-        except (ReadError, MissingExtraError, OSError) as error:
-            return self._malformed.setdefault(f"{name} is skipped: {error}")
-
-    def _unused(self, path: Path, reason: str) -> None:
-        self._malformed.setdefault(f"{path} is not used: {reason}")
+    def _note(self, problem: str) -> None:
+        self._problems[problem] = None

@@ -1,4 +1,4 @@
-"""The report: the paper's tables and figures as Markdown, LaTeX, JSON, CSV and pictures.
+"""The report: the paper's tables and figures as Markdown, LaTeX, JSON and pictures.
 
 Words and file names are data: they are escaped.
 """
@@ -13,11 +13,10 @@ import re
 import struct
 import sys
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,165 +24,109 @@ from numpy.typing import NDArray
 from embits import _core
 from embits._version import __version__
 from embits.arrays import invert
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows
 from embits.checks import whole
 from embits.errors import InputError, MissingExtraError
-from embits.evaluation.results import Figure, Grid, Table, at, csv_text, interval, jsonable, number
+from embits.evaluation.results import Entry, Grid, Score, Table, at, interval, jsonable
 from embits.evaluation.tasks import TASKS, all_scores
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_folder
 from embits.integrations import package
 from embits.search import top_k
 
-FILES = ("report.md", "results.json", "results.csv", "figures", "tables")  # of a report
-
-
-class Picture(NamedTuple):
-    """A picture of the report: its file in figures/, and its caption."""
-
-    name: str
-    png: bytes
-    caption: str
-    has_number: bool = False
-
-
-Block: TypeAlias = str | Table | Picture
-"""A part of the report; a string is Markdown."""
-Draw: TypeAlias = Callable[..., list[Block]]  # as `_figure`, from its argument `name` on
+FILES = ("report.md", "results.json", "figures", "tables")  # of a report
 
 
 def check_report_folder(folder: str | os.PathLike[str], overwrite: bool = False) -> None:
     """Refuse a folder that has a report, or files of the same names, unless `overwrite`."""
-    found = [path for name in FILES if (path := Path(folder, name)).exists()]
-    if found and not overwrite:
+    existing = [path for name in FILES if (path := Path(folder, name)).exists()]
+    if existing and not overwrite:
         replace = "replace its files with --force (in Python: overwrite=True)"
-        raise InputError(f"{found[0]} exists: choose another folder for the report, or {replace}")
+        raise InputError(
+            f"{existing[0]} exists: choose another folder for the report, or {replace}"
+        )
 
 
 def write_report(
-    folder: str | os.PathLike[str], title: str, entries: Sequence[dict[str, Any]],
-    settings: Mapping[str, Any], pictures: Sequence[Picture] = (), notes: Sequence[str] = (),
-    overwrite: bool = False, *, tests: Sequence[dict[str, Any]] = (), latex: bool = False,
-) -> list[Path]:  # fmt: skip
-    """Write report.md, results.json, results.csv and figures/ into a folder; returns the files.
+    folder: str | os.PathLike[str],
+    title: str,
+    entries: Sequence[Entry],
+    settings: Mapping[str, object],
+    *,
+    notes: Sequence[str] = (),
+    overwrite: bool = False,
+    tests: Sequence[Entry] = (),
+    latex: bool = False,
+    picture: bytes = b"",
+) -> list[Path]:
+    """Write report.md, results.json and figures/ into a folder; returns the files.
 
     Args:
         folder: Created if it does not exist.
         entries: Results of an `Evaluator`; at most one has the method "raw".
         settings: Facts for the table of settings, which also lists the versions in use.
-        pictures: Pictures of bits.
-        notes: What could not be measured. The report adds figures that could not be drawn.
+        notes: What could not be measured. The report adds that figures could not be drawn.
         overwrite: Replace the files of an earlier report (InputError without it), and no others.
         tests: Result of `paired_tests`.
         latex: Write the tables as LaTeX into tables/, and the figures as PDF and SVG, too.
+        picture: A PNG of bits, as `bit_picture` draws it.
     """
     check_report_folder(folder, overwrite)
-    grid, notes = Grid(entries), list(notes)
+    grid = Grid(entries)
     settings = dict(settings) | {
         "embits": __version__,
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         "machine": f"{sys.platform} {platform.machine()}, search kernels: {_core.simd()}",
     }
-    with suppress(ImportError):
-        import matplotlib
-
-        settings["Matplotlib"] = matplotlib.__version__
-    files: dict[str, bytes] = {}
-    blocks: list[Block] = [f"# {_marked(title)}", *_about_intervals(grid)]
-    draw = partial(_figure, notes, files, ("png", "pdf", "svg") if latex else ("png",))
-    blocks += _sections(grid, draw)
-    blocks += _tests(grid, tests)
-    if pictures:
-        blocks += ["## Bits of neighbors", _PICTURES, *pictures]
-    blocks += _training(grid, draw)
-    if notes:
-        blocks += ["## Skipped", *map(_marked, notes)]
+    report = Report(f"# {_marked(title)}", notes, latex=latex)
+    if any(entry.get("intervals") or entry.get("seeds") for entry in entries):
+        report.add(_SPREAD)
+    for task in TASKS.values():
+        if table := task.table(grid):
+            report.add(f"## {task.title}", table)
+            main = [score for score in task.scores(entries) if score.heading]
+            main += [score.rebuilt() for score in main if task.of_rebuilt]
+            report.add_figure(
+                task.name,
+                f"{task.title} by width, with 95 % intervals. The dashed line: raw floats.",
+                partial(draw_scores, main, grid),
+            )
+    if table := _tests(grid, tests):
+        report.add("## Differences between methods", table)
+    if picture:
+        report.add("## Bits of neighbors")
+        report.add_figure("bits", _PICTURE, lambda _: {"png": picture})
+    if report.notes:
+        report.add("## Skipped", *map(_marked, report.notes))
     facts = [[name, str(value)] for name, value in settings.items()]
-    blocks += ["## Settings", Table(["", "value"], facts, of_text=True, has_number=False)]
-    markdown, tables = rendered(blocks)
-    results = {"settings": settings, "results": list(entries)}
-    results |= {"tests": list(tests)} if tests else {}
-    files |= {f"figures/{picture.name}": picture.png for picture in pictures}
-    files |= {f"tables/{name}": text.encode() for name, text in tables.items() if latex}
-    files["results.csv"] = csv_text(entries).encode()
-    files["results.json"] = json.dumps(jsonable(results), ensure_ascii=False, indent=1).encode()
-    files["report.md"] = markdown.encode()
+    report.add("## Settings", Table(["", "value"], facts, of_text=True))
+    results = {"settings": settings, "results": entries} | ({"tests": tests} if tests else {})
+    files = report.files | {
+        "results.json": json.dumps(jsonable(results), ensure_ascii=False, indent=1).encode(),
+        "report.md": report.markdown().encode(),
+    }
     check_folder(folder, files, overwrite=True)  # other files in the folder stay
-    written = {Path(folder, name): content for name, content in files.items()}
-    for path, content in written.items():
+    contents = {Path(folder, name): content for name, content in files.items()}
+    for path, content in contents.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as file:
             file.write(content)
-    return list(written)
+    return list(contents)
 
 
-# -- sections --------------------------------------------------------------------------------------
-
-_PICTURES = (
-    "For each word: the codes of its 50 closest words above the line and of its 50 furthest words "
-    "below, one row of pixels each. Red is 1, white is 0. Vertical stripes are bits that neighbors "
-    "share."
+_PICTURE = (
+    "The codes of a word's 50 closest words, above the line of its 50 furthest words, one row of "
+    "pixels each. Red is 1, white is 0. Vertical stripes are bits that neighbors share."
 )
-_LOSSES = "Loss of the training, over its first value; of neural codes, that of their thresholds."
-_CORRELATION = Figure(
-    "correlation", [("Correlation of bits", ("bit_correlation",))], "mean |correlation| × 100",
-    "Absolute correlation of two bits of a code, the mean over all pairs, × 100.", highest=None,
-)  # fmt: skip
+_SPREAD = (
+    "± after the name of a score is the largest half-width of its 95 % bootstrap intervals, and "
+    '"fits" the largest standard deviation over the fits, if there are several seeds. Scores are '
+    "then means over the fits."
+)
 
 
-def _about_intervals(grid: Grid) -> list[Block]:
-    """What the numbers in brackets after the name of a score are."""
-    text = ""
-    if any(entry.get("intervals") for entry in grid.entries):
-        text = "± after the name of a score is the largest half-width of its 95 % bootstrap "
-        text += "intervals. "
-    if fits := max((len(entry.get("seeds") or ()) for entry in grid.entries), default=0):
-        text += f'Scores are means over {fits} fits, each with another seed; "fits" is the '
-        text += "largest standard deviation over the fits."
-    return [text.strip()] if text else []
-
-
-def _sections(grid: Grid, draw: Draw) -> list[Block]:
-    """The tables and figures of all tasks, and of the training."""
-    blocks: list[Block] = []
-    for task in TASKS.values():
-        section: list[Block] = [*task.tables(grid)]
-        for figure in task.figures(grid):
-            section += draw(figure.name, figure.caption, partial(drawn, figure, grid))
-        blocks += [f"## {task.title}", *section] if section else []
-    return blocks
-
-
-def _training(grid: Grid, draw: Draw) -> list[Block]:
-    """The losses, the correlation of bits, and a table of each code that `compare` trained."""
-    trained = []
-    for entry in grid.coded:
-        params = (f"{name}={value}" for name, value in (entry.get("params") or {}).items())
-        seconds = number(entry.get("seconds"), 1)
-        trained.append([f"{entry['method']} {entry['bits']}", seconds, ", ".join(params)])
-    header, caption = ["", "s", "parameters"], "Training of each code: time in seconds, parameters."
-    table = Table(header, trained, caption, of_text=True, has_number=False)
-    figures = draw("loss", _LOSSES, partial(_losses, grid))
-    figures += draw("correlation", _CORRELATION.caption, partial(drawn, _CORRELATION, grid))
-    return ["## Training", *figures, table] if trained else []
-
-
-def _figure(
-    notes: list[str], files: dict[str, bytes], formats: Sequence[str],
-    name: str, caption: str, make: Callable[[Sequence[str]], dict[str, bytes]],
-) -> list[Block]:  # fmt: skip
-    """The picture of a figure, whose files are added to `files`; a note if it cannot be drawn."""
-    try:
-        made = make(formats)
-    except MissingExtraError as error:
-        notes.append(f"{name}: {error}")
-        return []
-    files |= {f"figures/{name}.{kind}": data for kind, data in made.items()}
-    return [Picture(f"{name}.png", made["png"], caption, True)] if made else []
-
-
-def _tests(grid: Grid, tests: Sequence[dict[str, Any]]) -> list[Block]:
+def _tests(grid: Grid, tests: Sequence[Entry]) -> Table | None:
     """The default method, or else the first, minus each other method."""
     reference = grid.main_method
     labels = {score.key: score.label for score in all_scores(grid.entries)}
@@ -199,41 +142,60 @@ def _tests(grid: Grid, tests: Sequence[dict[str, Any]]) -> list[Block]:
     rows: list[list[str]] = []
     for measure, others in cells.items():
         rows.append([labels[measure], *[""] * len(widths)])
-        for other, found in others.items():
-            rows.append([f" {reference} – {other}", *(found.get(width, "") for width in widths)])
+        for other, row in others.items():
+            rows.append([f" {reference} – {other}", *(row.get(width, "") for width in widths)])
     caption = (
         f"Difference of {reference} and each other method, × 100, with the two-sided p-value of a "
         "paired bootstrap over the same queries, pairs, questions or rows. P-values are not "
         "corrected for the number of tests."
     )
-    table = Table(["", *map(str, widths)], rows, caption)
-    return ["## Differences between methods", table] if rows else []
+    return Table(["", *map(str, widths)], rows, caption) if rows else None
 
 
 # -- Markdown and LaTeX ----------------------------------------------------------------------------
 
 
-def rendered(blocks: Sequence[Block]) -> tuple[str, dict[str, str]]:
-    """The report as Markdown, and its tables as LaTeX by file name; both are numbered from 1."""
-    parts: list[str] = []
-    tables: dict[str, str] = {}
-    n_figures = 0
-    for block in blocks:
-        if isinstance(block, str):
-            parts.append(block)
-            continue
-        caption = _marked(block.caption)
-        if isinstance(block, Picture):
-            n_figures += block.has_number
-            caption = f"Figure {n_figures}. {caption}" if block.has_number else caption
-            parts += [f"![{caption}](figures/{block.name})", caption]
-            continue
-        if block.has_number:
-            n = len(tables) + 1
-            tables[f"table-{n}.tex"] = to_latex(block, f"tab:embits-{n}")
-            caption = f"Table {n}. {caption}"
-        parts += [caption, _markdown_table(block)] if caption else [_markdown_table(block)]
-    return "\n\n".join(parts) + "\n", tables
+class Report:
+    """The Markdown of a report, whose tables and figures are numbered from 1, and its other files.
+
+    Figures that cannot be drawn are added to the `notes`. With `latex`, `files` has the tables as
+    LaTeX, and the figures as PDF and SVG, too.
+    """
+
+    def __init__(self, title: str, notes: Iterable[str] = (), *, latex: bool = False) -> None:
+        self.notes, self.files = list(notes), dict[str, bytes]()
+        self._parts, self._n_tables, self._n_figures, self._latex = [title], 0, 0, latex
+
+    def add(self, *parts: str | Table) -> None:
+        """Add Markdown and tables."""
+        for part in parts:
+            if isinstance(part, Table) and part.caption:
+                self._n_tables += 1
+                name = f"table-{self._n_tables}"
+                if self._latex:
+                    latex = to_latex(part, f"tab:embits-{self._n_tables}")
+                    self.files[f"tables/{name}.tex"] = latex.encode()
+                self._parts.append(f"Table {self._n_tables}. {_marked(part.caption)}")
+            self._parts.append(part if isinstance(part, str) else _markdown_table(part))
+
+    def add_figure(
+        self, name: str, caption: str, draw: Callable[[Sequence[str]], dict[str, bytes]]
+    ) -> None:
+        """Add the figure that `draw` returns by format, if there is something to draw."""
+        try:
+            figure = draw(("png", "pdf", "svg") if self._latex else ("png",))
+        except MissingExtraError as error:
+            self.notes.append(f"{name}: {error}")
+            return
+        if figure:
+            self._n_figures += 1
+            self.files |= {f"figures/{name}.{kind}": data for kind, data in figure.items()}
+            caption = f"Figure {self._n_figures}. {_marked(caption)}"
+            self._parts += [f"![{caption}](figures/{name}.png)", caption]
+
+    def markdown(self) -> str:
+        """The text of the report."""
+        return "\n\n".join(self._parts) + "\n"
 
 
 def _markdown_table(table: Table) -> str:
@@ -256,12 +218,11 @@ def _marked(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(text.split()))
 
 
-_SPECIAL = str.maketrans({
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "×": r"$\times$", "±": r"$\pm$", "–": "--", "ρ": r"$\rho$", "λ": r"$\lambda$", "−": r"$-$",
-    "≤": r"$\leq$",
-})  # fmt: skip
+_SPECIAL = str.maketrans(
+    {character: rf"\{character}" for character in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"×": r"$\times$", "±": r"$\pm$", "−": r"$-$", "≤": r"$\leq$", "–": "--"}
+)
 
 
 def to_latex(table: Table, name: str) -> str:
@@ -271,12 +232,17 @@ def to_latex(table: Table, name: str) -> str:
         " & ".join(_cells(row, r"\quad ", escaped, r"\textbf{@}")) + r" \\"
         for row in (table.header, *table.rows)
     )
-    lines = [
-        r"\begin{table}", r"\centering", rf"\caption{{{escaped(table.caption)}}}",
-        rf"\label{{{name}}}", rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header,
-        r"\midrule", *rows, r"\bottomrule", r"\end{tabular}", r"\end{table}", "",
-    ]  # fmt: skip
-    return "\n".join(lines)
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{escaped(table.caption)}}}",
+            rf"\label{{{name}}}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            *(r"\toprule", header, r"\midrule", *rows, r"\bottomrule"),
+            *(r"\end{tabular}", r"\end{table}", ""),
+        ]
+    )
 
 
 def escaped(text: str) -> str:
@@ -289,93 +255,80 @@ def escaped(text: str) -> str:
 # Methods differ in color (Okabe & Ito's palette for color-blind readers), marker and line style, so
 # the figures can be read in grayscale. Pictures of bits as PNG need no plotting library.
 STYLES = {
-    "near-lossless": ("#0072B2", "o", "-"), "paper": ("#D55E00", "s", "-"),
-    "itq": ("#009E73", "^", "--"), "lsh": ("#555555", "v", ":"), "sign": ("#CC79A7", "D", "-"),
-    "sparse": ("#E69F00", "P", "-."), "neural": ("#56B4E9", "X", "-"),
-}  # fmt: skip
-
+    "near-lossless": ("#0072B2", "o", "-"),
+    "paper": ("#D55E00", "s", "-"),
+    "itq": ("#009E73", "^", "--"),
+    "lsh": ("#555555", "v", ":"),
+    "sign": ("#CC79A7", "D", "-"),
+    "sparse": ("#E69F00", "P", "-."),
+    "neural": ("#56B4E9", "X", "-"),
+}
 N_WORDS = 50
 PALETTE = np.array([(255, 255, 255), (205, 28, 28), (70, 70, 70)], np.uint8)  # 0, 1, separator
 PICTURE_FORMATS = (".png", ".svg", ".pdf")
 _GAP = 3
+_COLUMNS = 4  # panels side by side
 
 
-def drawn(figure: Figure, grid: Grid, formats: Sequence[str] = ("png",)) -> dict[str, bytes]:
-    """The files of a figure by format, "png", "pdf" or "svg"; none if no code has its scores."""
-    panels = [
-        (title, path)
-        for title, path in figure.panels
-        if any(at(entry, *path) is not None for entry in grid.coded)
-    ]
+def draw_scores(
+    scores: Sequence[Score], grid: Grid, formats: Sequence[str] = ("png",)
+) -> dict[str, bytes]:
+    """A figure by format, with a panel for each score: a line for each method, by width.
+
+    It is empty if no code has one of the scores.
+    """
+    panels = [each for each in scores if set(map(each.of, grid.coded)) != {None}]
     if not panels:
         return {}
     canvas, axes = _canvas(len(panels))
-    raw = at(grid.raw, *figure.raw) if figure.raw else None
-    dashed = {"color": "black", "linewidth": 1, "dashes": (6, 3), "zorder": 1}
-    for axis, (title, path) in zip(axes, panels, strict=True):
-        axis.set_title(title, fontsize=10.5, loc="left")
-        _draw(axis, grid, path)
+    for axis, score in zip(axes, panels, strict=True):
+        axis.set_title(score.label, fontsize=10.5, loc="left")
+        _draw_methods(axis, grid, score)
+        raw = score.of(grid.raw) if grid.raw else None
         if raw is not None:
-            axis.axhline(100 * raw, label=f"raw floats {100 * raw:.1f}", **dashed)
-    if not figure.raw:
-        axes[0].set_ylim(0, figure.highest)
-    axes[0].set_ylabel(figure.label)
-    names: dict[str, Any] = {}
+            axis.axhline(100 * raw, color="black", linewidth=1, dashes=(6, 3), label="raw floats")
+    axes[0].set_ylim(*(None, None) if any(each.raw for each in panels) else (0, 100))
+    axes[0].set_ylabel("score × 100")
+    legend: dict[str, object] = {}
     for axis in axes:
         lines, labels = axis.get_legend_handles_labels()
-        names |= zip(labels, lines, strict=True)
-    where = {"loc": "outside lower center", "ncols": min(len(names), 4 * len(panels))}
-    canvas.legend(names.values(), names, frameon=False, fontsize=9, **where)
+        legend |= zip(labels, lines, strict=True)
+    where = {"loc": "outside lower center", "ncols": min(len(legend), 4 * len(panels))}
+    canvas.legend(legend.values(), legend, frameon=False, fontsize=9, **where)
     return {kind: _file(canvas.savefig, kind) for kind in formats}
 
 
-def _losses(grid: Grid, formats: Sequence[str]) -> dict[str, bytes]:
-    """The losses of the methods that have them: a panel each, a line for each width."""
-    curves: dict[str, dict[int, list[float]]] = {}
-    for entry in grid.coded:
-        if entry.get("loss_curve"):
-            curves.setdefault(entry["method"], {})[entry["bits"]] = entry["loss_curve"]
-    if not curves:
-        return {}
-    canvas, axes = _canvas(len(curves))
-    for axis, (method, of) in zip(axes, curves.items(), strict=True):
-        for width, losses in sorted(of.items()):
-            done = np.linspace(0, 100, len(losses) + 1)[1:]
-            axis.plot(done, np.array(losses) / losses[0], linewidth=1.4, label=f"{width} bits")
-        axis.set_title(method, fontsize=10.5, loc="left")
-        axis.set_xlabel("% of the training")
-        axis.legend(frameon=False, fontsize=9)
-    axes[0].set_ylabel("loss / first loss")
-    return {kind: _file(canvas.savefig, kind) for kind in formats}
-
-
-def _canvas(n: int) -> tuple[Any, Any]:
-    """A figure with n panels in a row."""
+def _canvas(n: int) -> tuple[Any, list[Any]]:
+    """A figure with n panels."""
     figure = package("matplotlib.figure", "drawing figures", "plots").Figure
-    canvas = figure(figsize=(4.6 * n + 0.6, 4.2), layout="constrained", dpi=150)
-    return canvas, canvas.subplots(1, n, sharey=True, squeeze=False)[0]
+    columns = min(n, _COLUMNS)
+    lines = -(-n // columns)
+    size = (4.6 * columns + 0.6, 3.9 * lines + 0.3)
+    canvas = figure(figsize=size, layout="constrained", dpi=150)
+    axes = canvas.subplots(lines, columns, sharey=True, squeeze=False).ravel()
+    for axis in axes[n:]:
+        axis.remove()
+    return canvas, list(axes[:n])
 
 
-def _draw(axis: Any, grid: Grid, path: Sequence[str]) -> None:
+def _draw_methods(axis: Any, grid: Grid, score: Score) -> None:
     """A line for each method, with a bar for each 95 % interval, and the x axis."""
     for place, method in enumerate(grid.methods):
-        found = sorted(
-            (entry["bits"], 100 * score, interval(entry, ".".join(path)))
+        points = sorted(
+            (entry["bits"], 100 * value, interval(entry, score.key))
             for entry in grid.coded
-            if entry["method"] == method and (score := at(entry, *path)) is not None
+            if entry["method"] == method and (value := at(entry, *score.path)) is not None
         )
-        if not found:
+        if not points:
             continue
         color, marker, dashes = STYLES.get(method, ("#000000", "x", "-"))
-        widths, scores, ends = zip(*found, strict=True)
-        # Side by side where there are intervals, so that their bars can be told apart.
+        widths, values, ends = zip(*points, strict=True)
+        # Side by side where there are intervals, so that their bars do not overlap.
         aside = 1.012 ** (place - (len(grid.methods) - 1) / 2) if any(ends) else 1
         places = [width * aside for width in widths]
-        axis.plot(
-            places, scores, color=color, marker=marker, linestyle=dashes, linewidth=1.6,
-            markersize=5.5, markeredgecolor="white", markeredgewidth=0.6,
-            label=method if len(found) > 1 else f"{method} {widths[0]}",
-        )  # fmt: skip
+        line = {"color": color, "marker": marker, "linestyle": dashes, "linewidth": 1.6}
+        label = method if len(points) > 1 else f"{method} {widths[0]}"
+        axis.plot(places, values, markersize=5.5, markeredgecolor="white", label=label, **line)
         for x, bar in zip(places, ends, strict=True):
             if bar is not None:
                 axis.vlines(x, 100 * bar[0], 100 * bar[1], color=color, linewidth=1)
@@ -392,7 +345,7 @@ def _draw(axis: Any, grid: Grid, path: Sequence[str]) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _file(save: Callable[..., Any], kind: str) -> bytes:
+def _file(save: Callable[..., object], kind: str) -> bytes:
     """What `save` writes. Without dates and versions, the same numbers give the same bytes."""
     import matplotlib
 
@@ -403,18 +356,18 @@ def _file(save: Callable[..., Any], kind: str) -> bytes:
     return file.getvalue()
 
 
-def bit_rows(bits: BinaryVectors, word: str, n: int = N_WORDS) -> NDArray[np.uint8]:
+def bit_rows(bits: BinaryRows, word: str, n: int = N_WORDS) -> NDArray[np.uint8]:
     """0 and 1 of the n closest other words, closest first, then of the n furthest ones."""
     n, code, own = whole("n", n, 1), bits[word], bits.words.find(word)
     codes = np.ascontiguousarray(bits.codes)
-    found = (top_k(codes, query, n + 1)[1] for query in (code, invert(code, bits.n_bits)))
-    closest, furthest = (rows[rows != own][:n] for rows in found)
-    shown = np.concatenate([closest, furthest[::-1]])
-    return np.unpackbits(codes[shown], axis=1, count=bits.n_bits)
+    nearest = (top_k(codes, query, n + 1)[1] for query in (code, invert(code, bits.n_bits)))
+    closest, furthest = (rows[rows != own][:n] for rows in nearest)
+    rows = np.concatenate([closest, furthest[::-1]])
+    return np.unpackbits(codes[rows], axis=1, count=bits.n_bits)
 
 
 def bit_picture(
-    bits: BinaryVectors, words: Sequence[str], n: int = N_WORDS, suffix: str = ".png"
+    bits: BinaryRows, words: Sequence[str], n: int = N_WORDS, suffix: str = ".png"
 ) -> bytes:
     """A PNG, SVG or PDF file of `bit_rows` of each word, one below the other: red is 1, white is 0.
 
@@ -423,8 +376,8 @@ def bit_picture(
     if not words:
         raise InputError("a picture needs at least one word")
     if suffix.lower() not in PICTURE_FORMATS:
-        found, known = repr(suffix or "a file without suffix"), ", ".join(PICTURE_FORMATS)
-        raise InputError(f"cannot draw a picture as {found}: use one of {known}")
+        kind, known = repr(suffix or "a file without suffix"), ", ".join(PICTURE_FORMATS)
+        raise InputError(f"cannot draw a picture as {kind}: use one of {known}")
     scale = max(1, min(8, 1024 // bits.n_bits))
     line = np.full((_GAP, bits.n_bits * scale), 2, dtype=np.uint8)
     panels = []

@@ -1,20 +1,18 @@
-"""Entries of scores, and how they become tables, JSON and CSV.
+"""Entries of scores, and how they become tables and JSON.
 
 An entry is a nested dictionary: the scores of one file, in the shape of `evaluate --json`.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from embits.coders import DEFAULT_METHOD
+from embits.evaluation.statistics import Entry as Entry
 
-Entry: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str, ...]
 """Names that lead to a score of an entry."""
 
@@ -39,9 +37,8 @@ class Score:
     label: str
     path: Path  # where it is in an entry: ("similarity", "MEN", "spearman")
     raw: Path = ()  # where it is in the entry of the raw vectors; () if they do not have it
-    shown: Callable[[float | None], str] = percent  # turns its value into text
-    column: str = ""  # its heading in the summary of a comparison; "" leaves it out
-    is_tested: bool = False  # whether methods are compared on it by paired tests
+    as_text: Callable[[float | None], str] = percent  # turns its value into text
+    heading: str = ""  # of a main measure: summaries, figures and paired tests have only these
 
     @property
     def key(self) -> str:
@@ -54,7 +51,7 @@ class Score:
 
     def rebuilt(self) -> Score:
         """The same score of the floats rebuilt from codes."""
-        return Score(f"{self.label}, rebuilt", ("reconstruction", *self.path), shown=self.shown)
+        return Score(f"{self.label}, rebuilt", ("reconstruction", *self.path), as_text=self.as_text)
 
 
 @dataclass(frozen=True)
@@ -62,26 +59,13 @@ class Table:
     """A table: the first column is aligned left, the others right, or left if `of_text`.
 
     A row whose first cell starts with a space belongs to the last row above whose first cell does
-    not. A cell written as *x* is bold.
+    not. A cell written as *x* is bold. A table with a caption is numbered, and written as LaTeX.
     """
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
     of_text: bool = False
-    has_number: bool = True  # only then it is numbered and written as LaTeX
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A plot of scores by width."""
-
-    name: str
-    panels: Sequence[tuple[str, Path]]  # titles, and paths of the scores
-    label: str  # of the y axis
-    caption: str
-    raw: Path = ()  # a horizontal line; without it, the y axis shows 0 to `highest`
-    highest: float | None = 100
 
 
 class Grid:
@@ -100,6 +84,7 @@ class Grid:
         return DEFAULT_METHOD if DEFAULT_METHOD in self.methods else next(iter(self.methods), "")
 
     def line(self, method: str, path: Path) -> list[float | None]:
+        """The scores of a method at a path, one for each width."""
         by_width = {e["bits"]: at(e, *path) for e in self.coded if e["method"] == method}
         return [by_width.get(width) for width in self.widths]
 
@@ -107,16 +92,13 @@ class Grid:
         """For each score a row of the raw floats, then rows of each method, also if `rebuilt`."""
         rows: list[list[str]] = []
         for score in scores:
-            raw = score.shown(score.of(self.raw or {"method": "raw"})) if score.raw else ""
+            raw = score.as_text(score.of(self.raw or {"method": "raw"})) if score.raw else ""
             rows.append([score.label + self._spread(score), raw, *[""] * len(self.widths)])
-            lines = {method: self.line(method, score.path) for method in self.methods}
-            path = score.rebuilt().path
-            coders = [method for method in self.methods if rebuilt and method in REBUILT]
-            again = _cells(score, {method: self.line(method, path) for method in coders})
-            for method, cells in _cells(score, lines).items():
+            of_rebuilt = self._cells(score.rebuilt(), REBUILT if rebuilt else ())
+            for method, cells in self._cells(score, self.methods).items():
                 rows.append([f" {method} bin" if rebuilt else f" {method}", "", *cells])
-                if any(again.get(method, ())):
-                    rows.append([f" {method} rec", "", *again[method]])
+                if any(of_rebuilt.get(method, ())):
+                    rows.append([f" {method} rec", "", *of_rebuilt[method]])
         header = ["", "raw", *map(str, self.widths)]
         if not any(score.raw for score in scores):
             header, *rows = ([row[0], *row[2:]] for row in (header, *rows))
@@ -124,37 +106,37 @@ class Grid:
 
     def _spread(self, score: Score) -> str:
         """The largest half-width of the 95 % intervals, and the largest spread over fits."""
-        halves, spreads = list[float](), list[float]()
-        for entry in self.entries if score.shown is percent else ():
-            found = interval(entry, score.key)
-            half = (found[1] - found[0]) / 2 if found else at(entry, *score.path[:-1], "interval")
-            halves += [half] if isinstance(half, float) else []
-            spreads += [spread] if (spread := at(entry, "spread", score.key)) is not None else []
-        shown = [f"± {100 * max(halves):.1f}"] if halves else []
-        shown += [f"fits {100 * max(spreads):.1f}"] if spreads else []
-        return f" ({'; '.join(shown)})" if shown else ""
+        if score.as_text is not percent:
+            return ""
+        ends = [interval(entry, score.key) for entry in self.entries]
+        halves = [(end[1] - end[0]) / 2 for end in ends if end]
+        spreads = [at(entry, "spread", score.key) or 0 for entry in self.entries]
+        parts = [f"± {100 * max(halves):.1f}"] if halves else []
+        parts += [f"fits {100 * max(spreads):.1f}"] if any(spreads) else []
+        return f" ({'; '.join(parts)})" if parts else ""
+
+    def _cells(self, score: Score, methods: Iterable[str]) -> dict[str, list[str]]:
+        """A line of text for each method; the best of each width that several have is bold."""
+        lines = {name: self.line(name, score.path) for name in methods if name in self.methods}
+        cells = {
+            name: ["" if value is None else score.as_text(value) for value in line]
+            for name, line in lines.items()
+        }
+        for place, column in enumerate(zip(*lines.values(), strict=True)):
+            known = [value for value in column if value is not None and not math.isnan(value)]
+            if len(known) > 1 and score.as_text is percent:  # of an error, less is better
+                best = percent(max(known))
+                for line in cells.values():
+                    line[place] = f"*{best}*" if line[place] == best else line[place]
+        return cells
 
 
-def _cells(score: Score, lines: dict[str, list[float | None]]) -> dict[str, list[str]]:
-    """The scores of each line as text; the best of each width that several have is bold."""
-    cells = {
-        name: ["" if value is None else score.shown(value) for value in line]
-        for name, line in lines.items()
-    }
-    for place, column in enumerate(zip(*lines.values(), strict=True)):
-        known = [value for value in column if value is not None and not math.isnan(value)]
-        if len(known) > 1 and score.shown is percent:  # of an error, less is better
-            best = percent(max(known))
-            for line in cells.values():
-                line[place] = f"*{best}*" if line[place] == best else line[place]
-    return cells
-
-
-def at(entry: Any, *path: str) -> Any:
+def at(entry: Entry | None, *path: str) -> Any:
     """The value at a path of names, or None."""
+    value: Any = entry
     for name in path:
-        entry = entry.get(name) if isinstance(entry, dict) else None
-    return entry
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def names_at(entries: Iterable[Entry], *path: str) -> list[str]:
@@ -164,10 +146,10 @@ def names_at(entries: Iterable[Entry], *path: str) -> list[str]:
 
 def interval(entry: Entry | None, key: str) -> tuple[float, float] | None:
     """The 95 % interval of a score of an entry; None if there is none."""
-    found = at(entry, "intervals", key)
-    if not found or None in found or any(map(math.isnan, found)):
+    ends = at(entry, "intervals", key)
+    if not ends or None in ends or any(map(math.isnan, ends)):
         return None
-    return found[0], found[1]
+    return ends[0], ends[1]
 
 
 def jsonable(value: Any) -> Any:
@@ -177,26 +159,3 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [jsonable(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def csv_text(entries: Iterable[Entry]) -> str:
-    """All numbers as CSV, with the ends of their 95 % intervals and their spread over seeds."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["method", "bits", "score", "value", "low", "high", "spread"])
-    hidden = ("method", "bits", "file", "spread", "seeds")
-    for entry in entries:
-        scores = {name: item for name, item in entry.items() if name not in hidden}
-        for name, value in _leaves(scores):
-            ends = interval(entry, name) or (None, None)
-            spread = at(entry, "spread", name)
-            writer.writerow([entry["method"], entry["bits"], name, value, *ends, spread])
-    return text.getvalue()
-
-
-def _leaves(value: Any, *path: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _leaves(item, *path, key)
-    elif isinstance(value, int | float | str):
-        yield ".".join(map(str, path)), value

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from embits._lazy import LazyProperty
-from embits.arrays import row_cosines, unit_rows, unpack
-from embits.binary_vectors import BinaryVectors
+from embits.arrays import row_cosines, to_numpy, unit_rows, unpack
+from embits.binary_vectors import BinaryRows, BinaryVectors
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import Vocabulary
 from embits.vectors import WordVectors
@@ -26,7 +26,7 @@ class Lookup:
     """Maps words to rows, with or without case folding.
 
     An exact match comes first, then the first row that is equal after `str.upper`. gensim always
-    takes the latter (`exact_first=False`): in an unsorted file "poetry" then finds "Poetry".
+    takes the latter (`exact_first=False`): in an unsorted file "poetry" then matches "Poetry".
 
     Args:
         words: The words in row order.
@@ -36,14 +36,17 @@ class Lookup:
 
     Example:
         >>> lookup = Lookup(["the", "Apple", "apple", "APPLE"])
-        >>> lookup.find("apple"), lookup.find("aPPle"), lookup.find("pear"), lookup.spellings(2)
-        (2, 1, None, [2, 1, 3])
+        >>> lookup.rows(["apple", "aPPle", "pear"]).tolist(), lookup.spellings(2)
+        ([2, 1, -1], [2, 1, 3])
     """
 
     def __init__(
-        self, words: Iterable[str], restrict_vocab: int | None = None,
-        case_insensitive: bool = True, exact_first: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        words: Iterable[str],
+        restrict_vocab: int | None = None,
+        case_insensitive: bool = True,
+        exact_first: bool = True,
+    ) -> None:
         self.case_insensitive = case_insensitive
         words = list(islice(words, restrict_vocab))
         self.size = len(words)
@@ -51,23 +54,10 @@ class Lookup:
         self._exact = self._folded
         if exact_first and case_insensitive:
             self._exact, _ = Vocabulary.with_repeats(words)
-        self._found: dict[str, int] = {}
 
     def fold(self, word: str) -> str:
         """The folded form of a word."""
         return word.upper() if self.case_insensitive else word
-
-    def find(self, word: str) -> int | None:
-        """The row of a word, or None."""
-        if word not in self._found:
-            self.find_ahead([word])
-        row = self._found[word]
-        return None if row == MISSING else row
-
-    def find_ahead(self, words: Iterable[str]) -> None:
-        """Look up words in one batch for later calls of `find`: 50 times as fast."""
-        words = list(words)
-        self._found.update(zip(words, self.rows(words).tolist(), strict=True))
 
     def rows(self, words: Iterable[str]) -> Rows:
         """Rows of words; -1 for unknown words."""
@@ -101,7 +91,7 @@ class FloatSpace:
 
     @classmethod
     def of(cls, vectors: WordVectors, lookup: Lookup | None = None) -> FloatSpace:
-        """The space of float vectors; rows without words are named by their number."""
+        """The space of float vectors; rows without words are identified by their number."""
         words = RowNumbers(len(vectors)) if vectors.words is None else vectors.words
         return cls(words, vectors.matrix, lookup)
 
@@ -125,7 +115,7 @@ class FloatSpace:
 class BitSpace:
     """Codes compared by Sokal-Michener similarity, the share of equal bits."""
 
-    def __init__(self, bits: BinaryVectors, lookup: Lookup | None = None) -> None:
+    def __init__(self, bits: BinaryRows, lookup: Lookup | None = None) -> None:
         self.bits, self.words, self.n_bits = bits, bits.words, bits.n_bits
         self.codes = np.ascontiguousarray(bits.codes)
         self.lookup = lookup or Lookup(bits.words)
@@ -152,19 +142,20 @@ class BitSpace:
 
 
 Space: TypeAlias = FloatSpace | BitSpace
+Scorable: TypeAlias = BinaryVectors | WordVectors | Space | ArrayLike
 
 
-def as_space(vectors: Any, lookup: Lookup | None = None) -> Space:
+def as_space(vectors: Scorable, lookup: Lookup | None = None) -> Space:
     """The space of WordVectors, BinaryVectors or a matrix; a space is returned unchanged.
 
-    Rows without words are named by their number.
+    Rows without words are identified by their number.
     """
     if isinstance(vectors, FloatSpace | BitSpace):
         return vectors
-    if isinstance(vectors, BinaryVectors):
+    if isinstance(vectors, BinaryRows):
         return BitSpace(vectors, lookup)
     if not isinstance(vectors, WordVectors):
-        vectors = WordVectors(None, vectors)
+        vectors = WordVectors(None, to_numpy(vectors))
     return FloatSpace.of(vectors, lookup)
 
 

@@ -13,43 +13,46 @@ from copy import copy
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from embits.errors import InputError
 
 Values: TypeAlias = NDArray[np.float64]
+Entry: TypeAlias = dict[str, Any]
+"""The scores of one file, in the shape of `evaluate --json`."""
 Replicates: TypeAlias = dict[str, Values]
 """Bootstrap replicates of scores, by path such as "similarity.MEN.spearman"."""
 
 N_RESAMPLES = 1000
 MAX_ITEMS = 10_000  # more items are pooled into groups of equal size, which are drawn instead
 _DRAWS_AT_ONCE = 1 << 20
-_NOT_SCORES = ("file", "method", "bits", "words", "params", "intervals", "seconds")
 
 
-def ranks(values: Any) -> Values:
+def ranks(values: ArrayLike) -> Values:
     """Ranks from 1; equal values share the mean of their ranks.
 
     Example:
         >>> ranks([10, 30, 10, 20]).tolist()
         [1.5, 4.0, 1.5, 3.0]
     """
-    return _ranks(np.asarray(values), np.ones((1, len(values))))[0]  # type: ignore[no-any-return]
+    values = np.asarray(values)
+    mean_ranks: Values = _ranks(values, np.ones((1, len(values))))[0]
+    return mean_ranks
 
 
-def pearson(a: Any, b: Any) -> float:
+def pearson(a: ArrayLike, b: ArrayLike) -> float:
     """Pearson's correlation; NaN for fewer than two values or constant values."""
-    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    if a.shape != b.shape or a.ndim != 1:
-        raise InputError(f"shapes {a.shape} and {b.shape}, expected two vectors of one length")
-    if len(a) < 2:
+    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if x.shape != y.shape or x.ndim != 1:
+        raise InputError(f"shapes {x.shape} and {y.shape}, expected two vectors of one length")
+    if len(x) < 2:
         return math.nan
-    a, b = a - a.mean(), b - b.mean()
-    scale = math.sqrt(float(a @ a)) * math.sqrt(float(b @ b))
-    return max(-1.0, min(1.0, float(a @ b) / scale)) if scale > 0 else math.nan
+    x, y = x - x.mean(), y - y.mean()
+    scale = math.sqrt(float(x @ x)) * math.sqrt(float(y @ y))
+    return max(-1.0, min(1.0, float(x @ y) / scale)) if scale > 0 else math.nan
 
 
-def spearman(a: Any, b: Any) -> float:
+def spearman(a: ArrayLike, b: ArrayLike) -> float:
     """Spearman's rank correlation with mean ranks for ties, as scipy's `spearmanr`.
 
     Example:
@@ -70,8 +73,9 @@ def fisher_mean(correlations: Iterable[float], weights: Iterable[float] | None =
         (0.5721, 0.7037)
     """
     values, limit = list(correlations), 1 - 1e-12
-    given = [1.0] * len(values) if weights is None else list(weights)
-    known = [(r, w) for r, w in zip(values, given, strict=True) if not math.isnan(r) and w > 0]
+    all_weights = [1.0] * len(values) if weights is None else list(weights)
+    pairs = zip(values, all_weights, strict=True)
+    known = [(r, w) for r, w in pairs if not math.isnan(r) and w > 0]
     if not known:
         return math.nan
     total = sum(w * math.atanh(max(-limit, min(limit, r))) for r, w in known)
@@ -102,17 +106,17 @@ class Samples:
         samples._prefix += f"{name}."
         return samples
 
-    def add_mean(self, path: str, values: NDArray[Any], key: str) -> None:
+    def add_mean(self, path: str, values: ArrayLike, key: str) -> None:
         """Resample the mean of one value for each item; items of the same key are drawn alike."""
-        values = pooled(np.asarray(values, dtype=np.float64))
-        if self.n_resamples and len(values):
-            drawn = [counts @ values for counts in self._draws(key, len(values))]
-            self.replicates[self._prefix + path] = np.concatenate(drawn) / len(values)
+        items = pooled(np.asarray(values, dtype=np.float64))
+        if self.n_resamples and len(items):
+            sums = [counts @ items for counts in self._draws(key, len(items))]
+            self.replicates[self._prefix + path] = np.concatenate(sums) / len(items)
 
     def add_spearman(self, path: str, a: Values, b: Values, key: str) -> None:
         if self.n_resamples and len(a) > 1:
-            drawn = [spearman_of_counts(a, b, counts) for counts in self._draws(key, len(a))]
-            self.replicates[self._prefix + path] = np.concatenate(drawn)
+            scores = [spearman_of_counts(a, b, counts) for counts in self._draws(key, len(a))]
+            self.replicates[self._prefix + path] = np.concatenate(scores)
 
     def add_combined(
         self, path: str, paths: list[str], combine: Callable[[list[float]], float]
@@ -189,32 +193,35 @@ def _interval(values: Values) -> tuple[float, float]:
 
 
 def mean_fits(
-    fits: Sequence[tuple[dict[str, Any], Replicates]], seeds: Sequence[int]
-) -> tuple[dict[str, Any], Replicates]:
+    fits: Sequence[tuple[Entry, Replicates]], seeds: Sequence[int]
+) -> tuple[Entry, Replicates]:
     """The entry of the first fit with the mean of every float, and the mean replicates.
 
-    With several, it has "seeds", and under "spread" the standard deviation of each score by path.
+    With several, it has "seeds", the "intervals" of the means, and under "spread" the standard
+    deviation of each score by path.
     """
     if len(fits) == 1:
         return fits[0]
+    entries, replicates = zip(*fits, strict=True)
+    scores = [{name: x for name, x in entry.items() if name != "params"} for entry in entries]
     spread: dict[str, float] = {}
-    entries, drawn = zip(*fits, strict=True)
-    result = dict(_mean(entries, "", spread))
-    kept = {path: value for path, value in spread.items() if path.split(".")[0] not in _NOT_SCORES}
-    shared = [path for path in drawn[0] if all(path in each for each in drawn)]
-    means = {path: np.mean([each[path] for each in drawn], axis=0) for path in shared}
-    return result | {"seeds": list(seeds), "spread": kept}, means
+    result: Entry = entries[0] | _mean_dict(scores, "", spread)
+    shared = [path for path in replicates[0] if all(path in each for each in replicates)]
+    means = {path: np.mean([each[path] for each in replicates], axis=0) for path in shared}
+    result |= {"seeds": list(seeds), "spread": spread}
+    return result | ({"intervals": intervals(means)} if means else {}), means
 
 
-def _mean(values: Sequence[Any], path: str, spread: dict[str, float]) -> Any:
-    first = values[0]
-    if isinstance(first, dict):
-        return {
-            name: _mean([value.get(name) for value in values], f"{path}.{name}".lstrip("."), spread)
-            for name in first
-        }
-    if isinstance(first, float) and all(isinstance(value, float) for value in values):
-        spread[path] = float(np.std(values, ddof=1))
-        mean = float(np.mean(values))
-        return mean if math.isfinite(mean) else None
-    return first
+def _mean_dict(entries: Sequence[Entry], prefix: str, spread: dict[str, float]) -> Entry:
+    """The mean of each float, also of those in dictionaries; other values are the first."""
+    means: Entry = {}
+    for name, first in entries[0].items():
+        path = prefix + name
+        values = [entry[name] for entry in entries if type(entry.get(name)) is type(first)]
+        means[name] = first
+        if isinstance(first, dict):
+            means[name] = _mean_dict(values, f"{path}.", spread)
+        elif isinstance(first, float) and len(values) == len(entries):
+            spread[path] = float(np.std(values, ddof=1))
+            means[name] = float(np.mean(values))
+    return means

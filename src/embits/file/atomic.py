@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,25 +16,31 @@ except ImportError:  # Windows: stale files stay, as nothing tells whether their
 
 
 @contextlib.contextmanager
-def atomic_write(path: Path, *, like: Path | None = None) -> Iterator[BinaryIO]:
+def atomic_write(
+    path: Path, *, like: Path | None = None, check: Callable[[], None] | None = None
+) -> Iterator[BinaryIO]:
     """A file to write, which replaces `path` once it is complete and on the disk.
 
-    Of a symbolic link, what it points to is replaced. With `like`, the link itself is replaced,
-    and the file gets the permissions of that one, not of the old file.
+    Until then only its owner may open it. Of a symbolic link, what it points to is replaced. With
+    `like`, the link itself is replaced, and the file gets the permissions of that one. `check` is
+    called last.
     """
     path = path.absolute() if like else path.resolve()
     _remove_stale(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
-        with temporary.open("xb") as file:
+        mode = _final_mode(like or path, temporary)
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
             if fcntl is not None:
                 with contextlib.suppress(OSError):  # some file systems have no locks
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            with contextlib.suppress(OSError, AttributeError):  # a new file; or no permissions here
-                os.fchmod(file.fileno(), (like or path).stat().st_mode & 0o777)
             yield file
             file.flush()
             os.fsync(file.fileno())
+            with contextlib.suppress(OSError, AttributeError):  # no permissions here
+                os.fchmod(file.fileno(), mode)
+        if check:
+            check()
         temporary.replace(path)
     except BaseException as error:  # Ctrl-C too: no incomplete file stays behind
         with contextlib.suppress(OSError):
@@ -44,6 +50,17 @@ def atomic_write(path: Path, *, like: Path | None = None) -> Iterator[BinaryIO]:
             del error.filename2  # set to None, it would be printed as " -> None"
         raise
     sync_folder(path.parent)  # the rename itself must reach the disk
+
+
+def _final_mode(old: Path, temporary: Path) -> int:
+    """The permissions of the old file, or those that new files get here."""
+    with contextlib.suppress(OSError):
+        return old.stat().st_mode & 0o777
+    try:  # an empty file tells: to ask for the umask is to set it, which other threads would see
+        with temporary.open("xb") as empty:
+            return os.fstat(empty.fileno()).st_mode & 0o777
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:

@@ -98,14 +98,12 @@ def to_contents(rows: Segment, coder: Coder, subwords: Subwords | None = None) -
 def open_parts(path: Path, *, verify: bool = False, mapped: bool = True) -> Parts:
     """Open a file: its rows, coder and subwords. The options are those of `open_file`."""
     with _opened(path, verify, mapped) as contents:
-        if contents.text is not None:
-            raise FormatError("it is a text encoder: open it with embits.TextEncoder.load")
         method, subwords = contents.method, with_prefix("subwords.", contents.tensors)
         if method not in METHODS:
             hint = "import the module that registers it (embits.register_coder), then load the file"
             found = f"its coder has the method {shortened(method)}, which is not registered here"
             raise FormatError(f"{found}: {hint}")
-        state = with_prefix("coder.", contents.tensors)
+        state = with_prefix(store.CODER, contents.tensors)
         is_left_out = "coder" in contents.left_out and not state
         known = contents.dims, contents.n_bits
         try:
@@ -115,6 +113,8 @@ def open_parts(path: Path, *, verify: bool = False, mapped: bool = True) -> Part
                 coder = kind.left_out(contents.params, *known)
             else:
                 coder = kind.from_state(contents.params, state, *known)
+                if verify:
+                    coder.check_learned()
             return rows, coder, Subwords.from_tensors(subwords, known[0]) if subwords else None
         except (InputError, TypeError) as error:
             none = "it has no coder: it is a piece of a collection; open the folder"
@@ -164,6 +164,8 @@ def _opened(path: Path, verify: bool, mapped: bool) -> Iterator[Contents]:
     """What a file holds; errors that are raised meanwhile name it."""
     contents = open_file(path, verify=verify, mapped=mapped)
     try:
+        if contents.text is not None:
+            raise FormatError("it is a text encoder: open it with embits.TextEncoder.load")
         yield contents
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
@@ -206,8 +208,8 @@ def _words_of_version_1(tensors: Mapping[str, NDArray[Any]]) -> Vocabulary | Non
     arrays = [tensors[name] for name in ("words", "word_ends", "word_order") if name in tensors]
     if not arrays:
         return None
-    if len(arrays) < 3:
-        raise FormatError("damaged: one of words, word_ends and word_order is missing")
+    if len(arrays) < 3 or min(array.dtype.itemsize for array in arrays[1:]) < 4:
+        raise FormatError("damaged: words, word_ends or word_order is missing or of a wrong type")
     words = Vocabulary(*arrays)
     words.is_stored = True
     return words

@@ -6,12 +6,12 @@ There is one exception: a job that writes codes replaces an earlier file of code
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
+from embits.bounded_json import parse_json
 from embits.errors import InputError
 from embits.file.store import FORMAT, MAX_HEADER
 from embits.remote import refuse_output
@@ -82,7 +82,7 @@ def is_embits_file(path: AnyPath) -> bool:
     try:
         with Path(path).open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(length)) if length <= MAX_HEADER else {}
+            header = parse_json(file.read(length)) if length <= MAX_HEADER else {}
         return bool(header["__metadata__"]["format"] == FORMAT)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError):
         return False

@@ -1,6 +1,7 @@
 """The file: write, open, verify. Only this module knows the layout (docs/file-format.md).
 
-Opening maps the file and checks the header against the size; it reads no tensor.
+Opening maps the file, checks the header against the size, and reads the coder's tensors to check
+them against their checksums; it reads no other tensor.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from embits._version import __version__
 from embits.arrays import blocks, has_padding_bits, packed_width
+from embits.bounded_json import Limits, parse_json
 from embits.checks import open_regular
 from embits.errors import FormatError, InputError
 from embits.file.atomic import atomic_write
@@ -37,11 +39,11 @@ WRITER = f"embits {__version__}"
 ALIGNMENT = 64  # the codes start on a cache line of the file, so of the mapping
 MAX_HEADER = 1 << 16  # a header is about 2 KB; a longer one is damage or an attack
 MAX_SIZE = 1 << 48  # bytes or rows: more than any disk holds, and safe in NumPy's own arithmetic
-MAX_OBJECTS = 2000  # lists and objects in a header: more would take megabytes of memory
 NO_CHECKSUM = "0" * 64
 DTYPES = {
     "I8": "<i1", "U8": "<u1", "F16": "<f2", "U32": "<u4", "F32": "<f4", "U64": "<u8", "F64": "<f8",
 }  # fmt: skip
+CODER = "coder."  # the start of the names of what the coder has learned
 CELLS = "cells."  # the start of the names of the tensors of cells
 COLUMN = "column."  # the start of the name of a column's tensor
 TEXT = "text."  # and of a tensor of a text encoder
@@ -49,6 +51,7 @@ WHITENING = "coder.whitening"  # which an encoder must not ignore
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 Strings: TypeAlias = Mapping[str, str]
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
+_LIMITS = Limits(MAX_HEADER, MAX_HEADER, 2000)
 _CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
@@ -78,10 +81,10 @@ def _plain(value: Any) -> Any:
 def parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, str]]:
     """The entries of the tensors, and the metadata; `fail` is called with what is wrong."""
     try:
-        entries = parse_json(header.decode())
+        entries = parse_json(header, _LIMITS, strict=True)
         metadata = entries.pop("__metadata__")
         strings = all(isinstance(value, str) for value in metadata.values())
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+    except (ValueError, KeyError, AttributeError, TypeError):
         fail("not an embits file: its header is not valid JSON")
     if not strings or metadata.get("format") != FORMAT:
         fail("a safetensors file, but not one that embits wrote (no format 'embits' in it)")
@@ -98,21 +101,6 @@ def parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, st
     if hashlib.sha256(zeroed).hexdigest() != checksum:
         fail("damaged: the header does not match its checksum")
     return entries, metadata
-
-
-def parse_json(text: str) -> Any:
-    """Strict JSON: Python's parser alone accepts NaN, and a name twice."""
-    if text.count("{") + text.count("[") > MAX_OBJECTS:
-        raise ValueError("more than any header holds")
-    # `int` refuses the names of NaN and infinity.
-    return json.loads(text, object_pairs_hook=_unique, parse_constant=int)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries = dict(pairs)
-    if len(entries) != len(pairs):
-        raise ValueError("a name appears twice")
-    return entries
 
 
 def check_extents(entries: Mapping[str, Any], data_size: int, fail: Any) -> None:
@@ -283,7 +271,7 @@ def _header(contents: Contents, tensors: Mapping[str, Tensor], checksums: String
 
 
 def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Contents:
-    """Map a file, or read it, and check its header; with `verify`, read and check every byte."""
+    """Map a file, or read it, and check its header and coder; with `verify`, check every byte."""
 
     def fail(problem: str) -> NoReturn:
         raise FormatError(f"{path}: {problem}")
@@ -315,8 +303,10 @@ def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Conte
             fail("cut short while it was opened")
     tensors = {name: _view(data, 8 + length, entry) for name, entry in entries.items()}
     contents = _contents(tensors, metadata, fail)
+    own = tensors if verify else {k: v for k, v in tensors.items() if k.startswith(CODER)}
+    _check_sums(own, metadata, fail)
     if verify:
-        _verify(tensors, contents, metadata, fail)
+        _check_values(tensors, contents, fail)
     return contents
 
 
@@ -333,15 +323,16 @@ def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
     try:
         n_bits, dims = whole_number(metadata["bits"]), whole_number(metadata["dims"])
         method, writer = metadata["method"], metadata["writer"]
-        params = parse_json(metadata["params"])
+        params = parse_json(metadata["params"], _LIMITS, strict=True)
         codes = tensors["codes"]
         base = whole_number(metadata["lengths_base"]) if "lengths" in tensors else None
-        text = parse_json(metadata["text"]) if "text" in metadata else None
-    except (KeyError, ValueError, RecursionError):
+        text = parse_json(metadata["text"], _LIMITS, strict=True) if "text" in metadata else None
+    except (KeyError, ValueError):
         fail("damaged: bits, dims, method, params, writer, codes or lengths_base are missing")
-    if text is not None and not isinstance(text, dict):
+    version = int(metadata["format_version"])
+    if "text" in metadata and not (isinstance(text, dict) and version >= VERSION_WITH_MORE):
         fail(f"damaged: the settings of its text encoder are {shortened(text)}")
-    if n_bits < 1 or dims < 1 or not isinstance(params, dict):
+    if not (0 < n_bits <= MAX_SIZE and 0 < dims <= MAX_SIZE and isinstance(params, dict)):
         found = f"{shortened(n_bits)} bits from {shortened(dims)} dimensions"
         fail(f"damaged: {found}, parameters {shortened(params)}")
     if codes.dtype != np.uint8 or codes.ndim != 2 or codes.shape[1] != packed_width(n_bits):
@@ -353,21 +344,26 @@ def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
         fail(f"damaged: lengths are {lengths.dtype} of shape {lengths.shape}, from 2^{base}")
     rest = {name: array for name, array in tensors.items() if name not in ("codes", "padding")}
     left_out = tuple(filter(None, metadata.get("left_out", "").split(",")))
-    version = int(metadata["format_version"])
     return Contents(
         codes, n_bits, dims, method, params, rest, writer, version, left_out, base, text
     )
 
 
-def _verify(tensors: Arrays, contents: Contents, metadata: Strings, fail: Any) -> None:
+def _check_sums(tensors: Arrays, metadata: Strings, fail: Any) -> None:
+    """Read tensors and compare them with their checksums."""
     try:
-        checksums = parse_json(metadata["sha256"])
+        checksums = parse_json(metadata["sha256"], _LIMITS, strict=True)
         expected = {name: checksums[name] for name in tensors}
-    except (KeyError, ValueError, TypeError, RecursionError):
+    except (KeyError, ValueError, TypeError):
         fail("damaged: a tensor has no checksum")
     for name, array in tensors.items():
         if hashlib.sha256(_raw(array)).hexdigest() != expected[name]:
             fail(f"damaged: the bytes of tensor {name!r} do not match its checksum")
+
+
+def _check_values(tensors: Arrays, contents: Contents, fail: Any) -> None:
+    """Floats must be finite, and padding bits zero."""
+    for name, array in tensors.items():
         flat = array.ravel()  # it may be large
         parts = blocks(len(flat), 1 << 20) if array.dtype.kind == "f" else ()
         if not all(np.isfinite(flat[part]).all() for part in parts):

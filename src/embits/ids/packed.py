@@ -64,6 +64,8 @@ def open_words(tensors: Mapping[str, NDArray[Any]], n: int) -> Vocabulary | None
     names = (*_TEXT, *_ORDER, NUMBERS, UUIDS)
     own = {name: tensors[name] for name in names if name in tensors}
     kind = NumberIds if NUMBERS in own else UuidIds if UUIDS in own else PackedVocabulary
+    if kind is not PackedVocabulary and len(own) > 1 + ("word_rows" in own):
+        raise FormatError(f"damaged: the ids are of several kinds: {', '.join(own)}")
     return kind(own, n) if own else None
 
 
@@ -164,7 +166,10 @@ class PackedVocabulary(StoredWords):
         return self._rows_at(np.arange(start, max(start, stop)))
 
     def verify(self) -> None:
-        if not self._core.is_sorted():
+        # The core starts where the first block does: its first bit is to be 0.
+        starts, width = self.tensors["word_starts"], (8 * self.tensors["words"].size).bit_length()
+        is_late = unpack_numbers(starts, width, np.zeros(min(self._n, 1), np.int64)).any()
+        if is_late or not self._core.is_sorted():
             raise FormatError("damaged: the words cannot be decoded, or are not in order")
         rows = self._verified_rows()
         if len(self._links):
@@ -262,6 +267,8 @@ class NumberIds(FixedIds):
         if len(numbers) not in (1, self._n) or (self._n == 0 and len(numbers)):
             raise FormatError(f"damaged: {len(numbers)} ids for {self._n} codes")
         self._first = int(numbers[0]) if len(numbers) == 1 else None
+        if len(numbers) < self._n and len(self._rows):
+            raise FormatError("damaged: ids that count up have word_rows")
         if self._first is not None and self._first + self._n - 1 > MAX_NUMBER:
             raise FormatError(f"damaged: {self._n} ids count up from {self._first}")
 

@@ -54,7 +54,9 @@ class Subwords:
         buckets, lengths = tensors.get("buckets"), tensors.get("lengths")
         if buckets is None or lengths is None or lengths.shape != (2,) or lengths.dtype.kind != "u":
             raise InputError("subwords need buckets and two lengths")
-        if buckets.dtype.kind != "f" or buckets.ndim != 2 or buckets.shape[1] != dims:
+        if lengths.dtype != np.uint32:
+            raise InputError(f"the lengths of subwords are {lengths.dtype}, expected uint32")
+        if buckets.dtype != np.float16 or buckets.ndim != 2 or buckets.shape[1] != dims:
             raise InputError(f"subword buckets are {buckets.dtype} {buckets.shape} for {dims} dims")
         return cls(buckets, minn=int(lengths[0]), maxn=int(lengths[1]))
 

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from embits.arrays import Progress
-from embits.errors import InputError, MissingExtraError
+from embits.errors import InputError, from_extra
 
 if TYPE_CHECKING:
-    from embits.binary_vectors import BinaryVectors
+    from embits.binary_vectors import BinaryRows
 
 Facts: TypeAlias = dict[str, Any]
 
@@ -38,7 +38,7 @@ EXPORTERS = {
 
 
 def export(
-    bits: BinaryVectors, to: str, target: str, *, progress: Progress | None = None,
+    bits: BinaryRows, to: str, target: str, *, progress: Progress | None = None,
     overwrite: bool = False, **options: Any,
 ) -> Facts:  # fmt: skip
     """Write codes for another tool, and return what the command line prints.
@@ -72,7 +72,5 @@ def export(
 
 def package(name: str, purpose: str, extra: str) -> Any:
     """Import a package, or say which extra installs it."""
-    try:
+    with from_extra(purpose, extra):
         return importlib.import_module(name)
-    except ImportError:
-        raise MissingExtraError(purpose, extra) from None

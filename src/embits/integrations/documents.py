@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows
 from embits.collection import open_collection
 from embits.collection.manifest import MANIFEST
 from embits.columns import Condition
@@ -36,7 +36,7 @@ class Documents:
         start = {} if (Path(path) / MANIFEST).is_file() or "coder" in options else {"n_bits": 256}
         self.collection = open_collection(path, **{"timeout": 10, **start, **options})
 
-    def bits(self) -> BinaryVectors:
+    def bits(self) -> BinaryRows:
         """The latest state; another process may have changed it."""
         self.collection.refresh()
         return self.collection.snapshot()
@@ -55,7 +55,7 @@ class Documents:
 
     def nearest(
         self, vector: Any, k: int, rows: Callable[..., Any] | None, options: Mapping[str, Any]
-    ) -> tuple[BinaryVectors, list[int], list[float]]:
+    ) -> tuple[BinaryRows, list[int], list[float]]:
         """The state that is searched, the rows of the k nearest texts, and their cosines."""
         bits = self.bits()
         if not len(bits):
@@ -74,13 +74,13 @@ def combined(flags: Sequence[Any], how: str, n: int) -> NDArray[np.bool_]:
     return np.asarray(parts.all(axis=0) if how == "and" else parts.any(axis=0) ^ (how == "not"))
 
 
-def known_rows(bits: BinaryVectors, ids: Sequence[str] | None) -> NDArray[np.int64]:
+def known_rows(bits: BinaryRows, ids: Sequence[str] | None) -> NDArray[np.int64]:
     """The rows of ids, in their order and without those that are unknown; None is all rows."""
     found = np.arange(len(bits)) if ids is None else bits.words.find_many(normalize_ids(ids))
     return found[found >= 0]
 
 
-def texts_of(bits: BinaryVectors, rows: Any) -> Iterator[tuple[str, str, Any]]:
+def texts_of(bits: BinaryRows, rows: Any) -> Iterator[tuple[str, str, Any]]:
     """The id, the text and the metadata of each row."""
     if len(rows):
         found = bits.get(rows=rows, columns=["text", "metadata"])
@@ -112,7 +112,7 @@ def _parts(value: Any) -> dict[str, Any]:
     return parts or ({} if value is None else {"other": bool(value)})
 
 
-def passing(bits: BinaryVectors, key: str, op: str, value: Any) -> NDArray[np.bool_]:
+def passing(bits: BinaryRows, key: str, op: str, value: Any) -> NDArray[np.bool_]:
     """Whether each row fulfils a condition on a key; what it does not have is unlike every value.
 
     The operators are ==, !=, >, >=, <, <=, in, nin; contains, any and all for lists; is_empty.

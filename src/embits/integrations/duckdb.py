@@ -3,68 +3,73 @@
 The columns are `id` (the row number), `word` (left out if the rows have no ids) and the code in
 unsigned integers of 64 bits: `c0`, `c1`, …, the first bit highest, the last one padded with zeros.
 DuckDB compares such columns two to three times as fast as its type BIT. The table's comment, or the
-Parquet file's metadata, describes the codes.
+Parquet file's metadata, describes the codes. `nearest` takes the name of the `table`, and `params`
+for each `?` in `where`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from embits.arrays import Progress, packed_width
-from embits.binary_vectors import BinaryVectors
+from embits.arrays import Progress
+from embits.binary_vectors import BinaryRows
 from embits.checks import packed
-from embits.coders import Coder
+from embits.columns import arrow
 from embits.errors import FormatError, InputError, named_if_missing
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 from embits.integrations import Facts, package
 from embits.integrations import table as tables
-from embits.integrations.table import Codes, Description, Neighbor, Place, Query
+from embits.integrations.table import Codes, Rows, Text
 
 __all__ = ["connect", "distance", "export", "nearest", "read"]
 
-_BLOCK_ROWS = 122_880  # DuckDB's row group
-
 
 def export(
-    bits: BinaryVectors, target: str, *, progress: Progress | None = None, table: str = "embits",
+    bits: BinaryRows, target: str, *, progress: Progress | None = None, table: str = "embits",
     overwrite: bool = False,
 ) -> Facts:  # fmt: skip
     """Write codes to a table in one transaction, or to a Parquet file: see `integrations.export`.
 
-    Args:
-        target: A database, which is made if there is none, or a file that ends in `.parquet`.
-        table: The table's name, taken as written; not used for Parquet. Others are not touched.
-        overwrite: Replace a table or Parquet file that embits wrote.
+    `target` is a database, which is made if there is none, or ends in `.parquet`. The `table` has
+    its name as written; others are not touched.
     """
     engine, bits, path = _duckdb(), tables.to_export(bits), Path(target)
     check_target(path, overwrite=True)
-    text = "'" + Description.of(bits).to_json().replace("'", "''") + "'"
-    with tables.one_line_errors(path, engine.Error):
-        if path.suffix == ".parquet":
-            _write_parquet(bits, path, progress, text, overwrite)
-            return {"bytes": path.stat().st_size}
-        name = _quoted(table)
-        if path.exists() and not _starts_with(path, b"DUCK", at=8):
-            raise InputError(f"{path} exists and is not a DuckDB database; choose another file")
+    blocks = tables.arrow_tables(bits, _columns, progress)
+    schema = next(blocks).schema
+    if path.suffix == ".parquet":
+        tables.check_ours(str(path), _metadata(path), overwrite)
         with (
-            tables.nothing_new_if_it_fails(path, Path(f"{path}.wal")),
-            engine.connect(str(path)) as connection,
+            atomic_write(path) as file,
+            _parquet().ParquetWriter(file, schema, use_dictionary=False) as writer,
         ):
-            connection.execute("begin")
-            exists, found = _look(connection, table)
-            if exists:
-                tables.check_ours(f"the table {table}", found, overwrite)
-                connection.execute(f"drop table {name}")
-            _write(connection, name, bits, progress)
-            connection.execute(f"comment on table {name} is {text}")
-            connection.execute("commit")
+            for block in blocks:
+                writer.write_table(block)
+        return {"bytes": path.stat().st_size}
+    name, types = _quoted(table), {"id": "bigint", "word": "varchar"}
+    columns = ", ".join(f"{each} {types.get(each, 'ubigint')} not null" for each in schema.names)
+    description = schema.metadata[b"embits"].decode().replace("'", "''")
+    if path.exists() and not _starts_with(path, b"DUCK", at=8):
+        raise InputError(f"{path} exists and is not a DuckDB database; choose another file")
+    new_files = tables.nothing_new_if_it_fails(path, Path(f"{path}.wal"))
+    with new_files, tables.opened(path, engine.connect, "", engine.Error) as connection:
+        connection.execute("begin")
+        if tables.check_ours(f"the table {table}", _comment(connection, table), overwrite):
+            connection.execute(f"drop table {name}")
+        connection.execute(f"create table {name} ({columns})")
+        for block in blocks:
+            connection.register("embits_block", block)
+            connection.execute(f"insert into {name} from embits_block")
+        connection.execute(f"comment on table {name} is '{description}'")
+        connection.execute("commit")
     return {"table": table, "bytes": path.stat().st_size}
 
 
@@ -74,37 +79,10 @@ def connect(path: str | os.PathLike[str]) -> Any:
     Raises FormatError if it is no DuckDB database, DatabaseError if a writer uses it or it cannot
     be read, and OSError if there is no such file.
     """
-    path = Path(path)
-    with named_if_missing(path):
-        if not _starts_with(path, b"DUCK", at=8):
-            raise FormatError(f"{path}: not a DuckDB database")
+    if not _starts_with(path, b"DUCK", at=8):
+        raise FormatError(f"{path}: not a DuckDB database")
     with tables.one_line_errors(path, _duckdb().Error):
         return _duckdb().connect(str(path), read_only=True)
-
-
-def nearest(
-    source: Place, query: Query, k: int = 10, *, table: str = "embits", where: str | None = None,
-    params: Sequence[Any] = (), coder: Coder | None = None,
-) -> list[Neighbor]:  # fmt: skip
-    """Find the k nearest rows by Hamming distance: exact, ties in row order.
-
-    Args:
-        source: The database or Parquet file, or an open connection, which is faster.
-        query: See `table.Table.nearest`, also for `k`, `coder` and the errors.
-        table: The table that was exported to; a Parquet file has none.
-        where: A condition in SQL, run unchanged: pass untrusted values through `params`.
-        params: The values of the `?` in `where`.
-    """
-    with _opened(source, table) as codes:
-        return codes.nearest(
-            query, k, coder, lambda code, k: codes.by_distance(distance(code), where, params, k)
-        )
-
-
-def read(source: Place, coder: Coder, *, table: str = "embits") -> BinaryVectors:
-    """Read a whole table or Parquet file back as BinaryVectors: see `table.Table.read`."""
-    with _opened(source, table) as codes:
-        return codes.read(coder)
 
 
 def distance(code: Any) -> str:
@@ -119,108 +97,83 @@ def distance(code: Any) -> str:
     code = packed("the code", code)
     if code.ndim != 1:
         raise InputError(f"the code has {code.ndim} dimensions, expected a single code")
+    values = enumerate(tables.integers(code[np.newaxis])[0].tolist())
     # The type of bit_count is TINYINT: sums of it overflow.
-    return " + ".join(
-        f"bit_count(xor(c{at}, {value}::ubigint))::integer"
-        for at, value in enumerate(tables.integers(code[np.newaxis])[0].tolist())
-    )
+    return " + ".join(f"bit_count(xor(c{i}, {value}::ubigint))::integer" for i, value in values)
 
 
 class _Codes(tables.SqlTable):
-    def __init__(self, connection: Any, relation: str, place: str, found: Any) -> None:
-        super().__init__(place, found)
+    def __init__(self, connection: Any, relation: str, place: str, text: Text) -> None:
+        super().__init__(place, text)
         self.connection, self.relation = connection, relation
-        self.columns = ", ".join(_columns(self.description.bits))
+        self.columns = ", ".join(tables.integer_columns(self.description.bits))
 
-    def run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        return self.connection.execute(statement, list(values)).fetchall()  # type: ignore[no-any-return]
-
-    def packed(self, found: list[tuple[Any, ...]]) -> Codes:
-        width = len(_columns(self.description.bits))
-        values = np.array(found, dtype=">u8").reshape(len(found), width)
-        return values.view(np.uint8)[:, : packed_width(self.description.bits)]
-
-
-@contextlib.contextmanager
-def _opened(source: Any, table: str) -> Iterator[_Codes]:
-    is_path = isinstance(source, str | os.PathLike)
-    with tables.one_line_errors(source if is_path else "DuckDB", _duckdb().Error):
-        if is_path and _starts_with(path := Path(source), b"PAR1"):
-            with _duckdb().connect() as connection:
-                relation = f"read_parquet('{_pattern(path)}')"
-                yield _Codes(connection, relation, str(path), _metadata(connection, path))
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, source: Any, table: str = "embits") -> Iterator[_Codes]:
+        errors = _duckdb().Error, arrow().ArrowException
+        if not isinstance(source, str | os.PathLike) or not _starts_with(source, b"PAR1"):
+            with tables.opened(source, connect, "DuckDB", *errors) as connection:
+                text = _comment(connection, table)
+                yield cls(connection, _quoted(table), f"the table {table}", text)
             return
-        with connect(source) if is_path else contextlib.nullcontext(source) as connection:
-            exists, found = _look(connection, table)
-            if not exists:
-                raise InputError(f"there is no table {table}; export to duckdb writes one")
-            yield _Codes(connection, _quoted(table), f"the table {table}", found)
+        # DuckDB reads `*`, `?` and `[` as patterns, inside quotes too.
+        path = re.sub(r"[*?[]", r"[\g<0>]", os.fspath(Path(source).resolve()).replace("'", "''"))
+        with tables.opened(source, lambda _: _duckdb().connect(), "", *errors) as connection:
+            yield cls(connection, f"read_parquet('{path}')", str(source), _metadata(Path(source)))
+
+    def run(self, statement: str, values: Sequence[Any]) -> Any:
+        return self.connection.execute(statement, list(values)).fetchall()
+
+    def rows(self, field: str | None = None, value: str | int = 0) -> Rows:
+        values = [] if field is None else [value]
+        selected = self.connection.sql(self.with_value(field), params=values)
+        return tables.arrow_rows(selected, self.description.bits)
+
+    def search(self, code: Codes, k: int, where: str | None, params: Sequence[Any]) -> Any:
+        return self.by_distance(distance(code), where, params, k)
 
 
-def _look(connection: Any, table: str) -> tuple[bool, Description | None]:
-    """Whether there is a table or view of this name, and its description if it is ours."""
+nearest, read = _Codes.nearest, _Codes.read
+
+
+def _comment(connection: Any, table: str) -> str | None:
+    """What describes a table; None if there is none."""
     here = "schema_name = current_schema() and database_name = current_database()"
-    found = connection.execute(
+    comments = connection.execute(
         f"select comment from duckdb_tables() where table_name = $1 and {here} union all "
         f"select null from duckdb_views() where view_name = $1 and {here}",
         [table],
     ).fetchall()
-    return bool(found), Description.parse(found[0][0]) if found else None
+    return (comments[0][0] or "") if comments else None
 
 
-def _metadata(connection: Any, path: Path) -> Description | None:
-    select = f"select value from parquet_kv_metadata('{_pattern(path)}') where key = 'embits'"
-    found = connection.execute(select).fetchall()
-    return Description.parse(bytes(found[0][0])) if found else None
+def _metadata(path: Path) -> bytes | None:
+    """What describes a Parquet file; None if there is none."""
+    if not path.exists() or not path.stat().st_size:
+        return None
+    with contextlib.suppress(arrow().ArrowException):  # it is not Parquet, or damaged
+        return bytes((_parquet().read_schema(path).metadata or {}).get(b"embits", b""))
+    return b""
 
 
-def _write_parquet(
-    bits: BinaryVectors, path: Path, progress: Progress | None, description: str, overwrite: bool
-) -> None:
-    with _duckdb().connect() as connection:
-        if path.exists() and path.stat().st_size:
-            found = _metadata(connection, path) if _starts_with(path, b"PAR1") else None
-            tables.check_ours(str(path), found, overwrite)
-        _write(connection, "codes", bits, progress)
-        with atomic_write(path) as file:
-            temporary = file.name.replace("'", "''")
-            options = f"format parquet, kv_metadata {{embits: {description}}}"
-            connection.execute(f"copy (from codes order by id) to '{temporary}' ({options})")
-
-
-def _write(connection: Any, name: str, bits: BinaryVectors, progress: Progress | None) -> None:
-    pa, columns = package("pyarrow", "DuckDB", "duckdb"), _columns(bits.n_bits)
-    word = "" if tables.ids_of(bits) is None else ", word varchar not null"
-    types = ", ".join(f"{each} ubigint not null" for each in columns)
-    connection.execute(f"create table {name} (id bigint not null{word}, {types})")
-    for rows, codes, words in tables.row_blocks(bits, _BLOCK_ROWS, progress):
-        block: dict[str, Any] = {"id": np.arange(rows.start, rows.stop)}
-        if words is not None:
-            block["word"] = pa.array(words, pa.string())
-        block |= dict(zip(columns, np.ascontiguousarray(tables.integers(codes).T), strict=True))
-        connection.register("embits_block", pa.table(block))
-        connection.execute(f"insert into {name} select * from embits_block")
-        connection.unregister("embits_block")
-
-
-def _columns(n_bits: int) -> list[str]:
-    return [f"c{at}" for at in range(-(-n_bits // 64))]
+def _columns(codes: Codes) -> dict[str, Any]:
+    names, numbers = tables.integer_columns(8 * codes.shape[1]), tables.integers(codes).T
+    return {name: np.ascontiguousarray(each) for name, each in zip(names, numbers, strict=True)}
 
 
 def _quoted(name: Any) -> str:
     return '"' + tables.check_name(r"[^\0]+", "a name", "the table", name).replace('"', '""') + '"'
 
 
-def _pattern(path: Path) -> str:
-    """The path for DuckDB, which reads `*`, `?` and `[` as patterns, inside quotes."""
-    text = os.fspath(path.resolve()).replace("'", "''")
-    return "".join(f"[{each}]" if each in "*?[" else each for each in text)
-
-
-def _starts_with(path: Path, mark: bytes, at: int = 0) -> bool:
-    with path.open("rb") as file:
+def _starts_with(path: str | os.PathLike[str], mark: bytes, at: int = 0) -> bool:
+    with named_if_missing(path), Path(path).open("rb") as file:
         return file.read(at + len(mark))[at:] == mark
 
 
 def _duckdb() -> Any:
     return package("duckdb", "DuckDB", "duckdb")
+
+
+def _parquet() -> Any:
+    return package("pyarrow.parquet", "DuckDB", "duckdb")

@@ -17,24 +17,22 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from embits.arrays import Progress
-from embits.binary_vectors import BinaryVectors
-from embits.errors import InputError
+from embits.binary_vectors import BinaryRows
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
 from embits.integrations import Facts
-from embits.integrations.table import check_ids, check_name, row_blocks, to_export
+from embits.integrations.table import check_limits, check_name, row_blocks, to_export
 
 __all__ = ["export_elasticsearch", "export_opensearch", "export_vespa"]
 
 Line: TypeAlias = Callable[[str, Any], str]  # what is written of the id and code of a row
 
 MAX_ID_BYTES = 512  # of `_id` in Elasticsearch and OpenSearch
-_BLOCK_ROWS = 1 << 14
 _named = partial(check_name, r"[A-Za-z_]\w*", "letters, digits and _, not a digit first")
 
 
 def export_elasticsearch(
-    bits: BinaryVectors, target: str, *, progress: Progress | None = None, field: str = "code",
+    bits: BinaryRows, target: str, *, progress: Progress | None = None, field: str = "code",
     overwrite: bool = False,
 ) -> Facts:  # fmt: skip
     """Write the body of `_bulk` requests for a `dense_vector` of element type `bit`: `field`.
@@ -47,7 +45,7 @@ def export_elasticsearch(
 
 
 def export_opensearch(
-    bits: BinaryVectors, target: str, *, progress: Progress | None = None, field: str = "code",
+    bits: BinaryRows, target: str, *, progress: Progress | None = None, field: str = "code",
     overwrite: bool = False,
 ) -> Facts:  # fmt: skip
     """Write the body of `_bulk` requests for a `knn_vector` of data type `binary`: `field`.
@@ -66,7 +64,7 @@ def export_opensearch(
 
 
 def export_vespa(
-    bits: BinaryVectors, target: str, *, progress: Progress | None = None, field: str = "code",
+    bits: BinaryRows, target: str, *, progress: Progress | None = None, field: str = "code",
     schema: str = "embits", overwrite: bool = False,
 ) -> Facts:  # fmt: skip
     """Write the puts of `vespa feed` for a `field` of `tensor<int8>`, whose values are hexadecimal.
@@ -85,11 +83,9 @@ def export_vespa(
     return _lines(bits, target, progress, overwrite, put, mapping)
 
 
-def _document(bits: BinaryVectors, field: str, most: int) -> Line:
+def _document(bits: BinaryRows, field: str, most: int) -> Line:
     """Makes two lines of a row: the action with the id, and the document."""
-    if bits.n_bits > most:
-        raise InputError(f"codes of {bits.n_bits:,} bits, expected at most {most:,} in this engine")
-    check_ids(bits, MAX_ID_BYTES)
+    check_limits(bits, "this engine", most, MAX_ID_BYTES)
 
     def index(name: str, code: Any) -> str:
         document = {field: code.view(np.int8).tolist()}
@@ -99,7 +95,7 @@ def _document(bits: BinaryVectors, field: str, most: int) -> Line:
 
 
 def _lines(
-    bits: BinaryVectors,
+    bits: BinaryRows,
     target: str,
     progress: Progress | None,
     overwrite: bool,
@@ -109,7 +105,7 @@ def _lines(
     bits, path = to_export(bits), Path(target)
     check_target(path, overwrite=overwrite)
     with atomic_write(path) as file:
-        for rows, codes, ids in row_blocks(bits, _BLOCK_ROWS, progress):
+        for rows, codes, ids in row_blocks(bits, progress):
             names = map(str, rows if ids is None else ids)
             lines = map(line, names, codes)
             file.writelines(f"{each}\n".encode() for each in lines)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, blocks
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows
 from embits.checks import choice, packed_codes, whole
 from embits.coders import Coder, coder_checksum
 from embits.errors import InputError, MissingFileError, ReadError
@@ -37,13 +37,13 @@ _MAX_INT = 2**31 - 1
 
 
 def to_faiss(
-    bits: BinaryVectors | NDArray[np.uint8], kind: str = "flat", *,
+    bits: BinaryRows | NDArray[np.uint8], kind: str = "flat", *,
     progress: Progress | None = None, seed: int = 0, **settings: int,
 ) -> Any:  # fmt: skip
     """Build an `IndexBinary` of width 8 ceil(n_bits / 8) in memory; its ids are the row numbers.
 
     Args:
-        bits: BinaryVectors, or packed codes of shape (n, width).
+        bits: BinaryRows, or packed codes of shape (n, width).
         kind: "flat" (`IndexBinaryFlat`, exact), "ivf" (`IndexBinaryIVF`, inverted lists) or "hnsw"
             (`IndexBinaryHNSW`, a graph).
         progress: Called with (rows done, rows) as they are added.
@@ -63,7 +63,7 @@ def to_faiss(
         (20, 104, True)
     """
     faiss = package("faiss", "FAISS indexes", "faiss")
-    codes = np.asarray(bits.codes) if isinstance(bits, BinaryVectors) else packed_codes(bits)
+    codes = np.asarray(bits.codes) if isinstance(bits, BinaryRows) else packed_codes(bits)
     known = _SETTINGS[choice("kind", kind, _SETTINGS)]
     if unknown := sorted(set(settings) - set(known)):
         takes = ", ".join(known) or "no settings"
@@ -86,7 +86,7 @@ def to_faiss(
     return index
 
 
-def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
+def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryRows:
     """Read the codes of a FAISS index, in the order of its ids.
 
     Args:
@@ -128,7 +128,7 @@ def from_faiss(index: Any, coder: Coder, ids: Any = None) -> BinaryVectors:
 
 
 def export(
-    bits: BinaryVectors, target: str, *, progress: Progress | None = None, kind: str = "flat",
+    bits: BinaryRows, target: str, *, progress: Progress | None = None, kind: str = "flat",
     seed: int = 0, overwrite: bool = False, **settings: int,
 ) -> Facts:  # fmt: skip
     """Write a FAISS index of the codes: see `integrations.export`, and `to_faiss` for the options.

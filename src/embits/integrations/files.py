@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress, blocks
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows
 from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_target
@@ -24,12 +24,11 @@ __all__ = ["export_npy", "export_paper", "export_word2vec"]
 
 DECODED_ROWS = 1024  # at once; two blocks are in memory: the writer holds a row of the previous one
 MAX_WORD_BYTES = 255  # the paper's programs read a word and a zero into 256 bytes, unchecked
-_BLOCK_ROWS = 1 << 14
 _UNWRITABLE = re.compile(r"[ \t\n\v\f\r\0]|^$")
 
 
 def export_npy(
-    bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
+    bits: BinaryRows, target: str, *, progress: Progress | None = None, overwrite: bool = False
 ) -> Facts:
     """Write packed codes, uint8 (n, ceil(n_bits / 8)), at once: see `integrations.export`.
 
@@ -42,7 +41,7 @@ def export_npy(
 
 
 def export_word2vec(
-    bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
+    bits: BinaryRows, target: str, *, progress: Progress | None = None, overwrite: bool = False
 ) -> Facts:
     """Write the floats that the codes decode to, in blocks: see `integrations.export`.
 
@@ -63,7 +62,7 @@ def export_word2vec(
 
 
 def export_paper(
-    bits: BinaryVectors, target: str, *, progress: Progress | None = None, overwrite: bool = False
+    bits: BinaryRows, target: str, *, progress: Progress | None = None, overwrite: bool = False
 ) -> Facts:
     """Write the codes in the text format of the paper's own programs: see `integrations.export`.
 
@@ -82,14 +81,14 @@ def export_paper(
             raise InputError(f"{found}: words are 1 to {MAX_WORD_BYTES} bytes without white space")
     with atomic_write(path) as file:
         file.write(f"{len(bits)} {width}\n".encode())
-        for rows, codes, words in row_blocks(bits, _BLOCK_ROWS, progress):
+        for rows, codes, words in row_blocks(bits, progress):
             for name, numbers in zip(words or rows, integers(codes).tolist(), strict=True):
                 file.write(f"{name} {' '.join(map(str, numbers))}\n".encode())
     return {"width": width, "bytes": path.stat().st_size}
 
 
 @contextmanager
-def atomic_with_words(path: Path, bits: BinaryVectors, overwrite: bool) -> Iterator[BinaryIO]:
+def atomic_with_words(path: Path, bits: BinaryRows, overwrite: bool) -> Iterator[BinaryIO]:
     """A file to write, and a `.words` file of the ids beside it, one per line, if there are any."""
     ids, beside = ids_of(bits), path.parent / f"{path.stem}.words"
     for each in (path,) if ids is None else (path, beside):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows
 from embits.integrations import package
 from embits.readers.gensim_models import from_keyed_vectors
 
 __all__ = ["from_keyed_vectors", "to_keyed_vectors"]
 
 
-def to_keyed_vectors(bits: BinaryVectors) -> Any:
+def to_keyed_vectors(bits: BinaryRows) -> Any:
     """Return the floats that the codes decode to, as a `gensim.models.KeyedVectors`.
 
     It has the words in row order, without subwords, and 4 bytes per word and dimension.
@@ -20,7 +20,7 @@ def to_keyed_vectors(bits: BinaryVectors) -> Any:
         >>> import numpy as np, embits
         >>> from embits.integrations.gensim import to_keyed_vectors
         >>> vectors = embits.WordVectors(["up", "down"], np.array([[1, 0.5], [-1, 0.5]]))
-        >>> keyed = to_keyed_vectors(embits.binarize(vectors, n_bits=64))
+        >>> keyed = to_keyed_vectors(embits.binarize(vectors, 64, method="lsh"))
         >>> keyed.index_to_key, keyed.vectors.shape
         (['up', 'down'], (2, 2))
     """

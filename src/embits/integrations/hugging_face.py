@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 import numpy as np
 
 from embits._version import __version__
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows, BinaryVectors
 from embits.coders import Coder
 from embits.collection import load
 from embits.errors import FormatError, HubError, InputError
@@ -58,7 +58,7 @@ def save_pretrained(
     Each file is written atomically; a model of another library is refused by an InputError. `name`
     is the one in the card's example.
     """
-    if not isinstance(kept, BinaryVectors):  # a coder alone is saved as vectors without rows
+    if not isinstance(kept, BinaryRows):  # a coder alone is saved as vectors without rows
         coder = cast("Coder", kept)
         coder.check_fitted()
         kept = BinaryVectors(None, np.empty((0, coder.n_bytes_), dtype=np.uint8), coder)
@@ -139,9 +139,7 @@ def _may_replace(path: Path, mark: str) -> bool:
     return not path.exists() or (path.is_file() and mark.encode() in path.read_bytes())
 
 
-def _card(
-    bits: BinaryVectors, name: str, figures: Mapping[str, Any], front: Mapping[str, Any]
-) -> str:
+def _card(bits: BinaryRows, name: str, figures: Mapping[str, Any], front: Mapping[str, Any]) -> str:
     method, dims, n_bits, named = bits.coder.method, bits.dims, bits.n_bits, ids_of(bits)
     tags = ["embits", "embeddings", "binary-embeddings", "quantization", method]
     ours = {"library_name": "embits", "tags": tags, "bits": n_bits, "dims": dims, "method": method}

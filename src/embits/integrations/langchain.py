@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows
 from embits.errors import InputError, MissingExtraError
 from embits.integrations.documents import Documents, combined, known_rows, passing, texts_of
 
@@ -115,12 +115,12 @@ class EmbitsVectorStore(VectorStore):  # type: ignore[misc]
         return store
 
 
-def _documents(bits: BinaryVectors, rows: Any) -> list[Document]:
+def _documents(bits: BinaryRows, rows: Any) -> list[Document]:
     each = texts_of(bits, rows)
     return [Document(id=name, page_content=text, metadata=data) for name, text, data in each]
 
 
-def _flags(filter: Any, bits: BinaryVectors) -> NDArray[np.bool_]:
+def _flags(filter: Any, bits: BinaryRows) -> NDArray[np.bool_]:
     if callable(filter):
         return np.array([bool(filter(each)) for each in _documents(bits, range(len(bits)))], bool)
     if not isinstance(filter, Mapping) or any(

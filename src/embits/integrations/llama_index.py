@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows
 from embits.collection import Collection
 from embits.errors import InputError, MissingExtraError
 from embits.integrations.documents import Documents, combined, known_rows, passing, texts_of
@@ -106,11 +106,11 @@ class EmbitsVectorStore(types.BasePydanticVectorStore):  # type: ignore[misc]
         return types.VectorStoreQueryResult(nodes, cosines, [node.node_id for node in nodes])
 
 
-def _nodes(bits: BinaryVectors, rows: Any) -> list[BaseNode]:
+def _nodes(bits: BinaryRows, rows: Any) -> list[BaseNode]:
     return [metadata_dict_to_node(data, text or None) for _, text, data in texts_of(bits, rows)]
 
 
-def _rows(bits: BinaryVectors, ids: Any, filters: Any, of: Any = None) -> NDArray[np.int64]:
+def _rows(bits: BinaryRows, ids: Any, filters: Any, of: Any = None) -> NDArray[np.int64]:
     """The rows of ids that pass a filter, and are `of` some documents."""
     rows = known_rows(bits, ids)
     if filters is not None and filters.filters:
@@ -118,7 +118,7 @@ def _rows(bits: BinaryVectors, ids: Any, filters: Any, of: Any = None) -> NDArra
     return rows[passing(bits, "ref_doc_id", "in", of)[rows]] if of else rows
 
 
-def _flags(bits: BinaryVectors, asked: Any) -> NDArray[np.bool_]:
+def _flags(bits: BinaryRows, asked: Any) -> NDArray[np.bool_]:
     if not isinstance(asked, types.MetadataFilters):
         return passing(bits, asked.key, asked.operator.value, asked.value)
     return combined([_flags(bits, f) for f in asked.filters], asked.condition or "and", len(bits))

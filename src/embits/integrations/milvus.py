@@ -2,33 +2,33 @@
 
 The fields are `id` (the row number, primary key), `word` (left out if the rows have no ids) and
 `code`, a binary vector, first bit highest, padded with zeros to bytes. The collection's description
-describes the codes as JSON.
+describes the codes as JSON. `nearest` takes the name of the `collection`, a k of at most 16,383,
+and a filter expression of Milvus as `where`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
+import math
 import os
 import re
 import sqlite3
 import warnings
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from embits.arrays import Progress, packed_width
-from embits.binary_vectors import BinaryVectors
-from embits.checks import whole
-from embits.coders import Coder
+from embits.binary_vectors import BinaryRows
 from embits.errors import InputError
 from embits.file.overwrite import check_target
 from embits.integrations import Facts, package
 from embits.integrations import table as tables
-from embits.integrations.table import Codes, Description, Neighbor, Place, Query
+from embits.integrations.table import Codes, Rows
 
 __all__ = ["connect", "export", "nearest", "read"]
 
@@ -38,41 +38,32 @@ MAX_ID_BYTES = 65_535  # of a VARCHAR
 MAX_K = 16_384  # Milvus' limit
 RETRIES = 3  # pymilvus' own 75 take minutes, also for a filter that cannot be parsed
 _BLOCK_ROWS = 1000  # the time that pymilvus takes grows with the square
-_BLOCK_BYTES = 8 << 20  # a server takes messages of 64 MB
 _READ_ROWS = 4096
 _LITE_NAME = re.compile(r"[A-Za-z0-9._-]{1,33}\.db")
 _PLAIN = re.compile(r"[^\x00-\x1f\"'\\%_]*")  # characters that mean themselves in an expression
-_check_name = partial(
-    tables.check_name, r"[A-Za-z_]\w{0,254}", "letters, digits and '_'", "the collection"
-)
 
 
 def export(
-    bits: BinaryVectors, target: str, *, progress: Progress | None = None,
+    bits: BinaryRows, target: str, *, progress: Progress | None = None,
     collection: str = "embits", overwrite: bool = False,
 ) -> Facts:  # fmt: skip
     """Write codes to a collection with the exact index BIN_FLAT: see `integrations.export`.
 
-    Args:
-        target: The address of a server, http://host:19530, or a file of Milvus Lite (`.db`).
-        collection: The collection's name: letters, digits and `_`.
-        overwrite: Replace a collection that embits wrote. It is dropped first: Milvus Lite cannot
-            rename a collection.
+    `target` is the address of a server, http://host:19530, or a file of Milvus Lite (`.db`). A
+    collection that is replaced is dropped first: Milvus Lite cannot rename a collection.
     """
-    bits, name = tables.to_export(bits), _check_name(collection)
-    if bits.n_bits > MAX_BITS:
-        raise InputError(f"Milvus holds at most {MAX_BITS:,} bits, the codes have {bits.n_bits:,}")
-    tables.check_ids(bits, MAX_ID_BYTES)
+    bits = tables.to_export(bits)
+    tables.check_limits(bits, "Milvus", MAX_BITS, MAX_ID_BYTES)
     with tables.nothing_new_if_it_fails(Path(target)), _opened(target) as client:
-        if client.has_collection(name):
-            tables.check_ours(f"the collection {name}", _description(client, name), overwrite)
-            client.drop_collection(name)
+        old = _description(client, collection)
+        if tables.check_ours(f"the collection {collection}", old, overwrite):
+            client.drop_collection(collection)
         try:
-            _write(client, name, bits, progress)
+            _write(client, collection, bits, progress)
         except BaseException:
-            client.drop_collection(name)
+            client.drop_collection(collection)
             raise
-    return {"collection": name}
+    return {"collection": collection}
 
 
 def connect(target: str | os.PathLike[str]) -> Any:
@@ -89,112 +80,88 @@ def connect(target: str | os.PathLike[str]) -> Any:
     if not options:
         _check_file(Path(target))
         _lite_servers()
-    with _one_line_errors(target):
+    with tables.one_line_errors(target, *_errors()):
         return _pymilvus().MilvusClient(str(target), timeout=TIMEOUT_S, **options)
 
 
-def nearest(
-    source: Place, query: Query, k: int = 10, *, collection: str = "embits",
-    where: str | None = None, coder: Coder | None = None,
-) -> list[Neighbor]:  # fmt: skip
-    """Find the k nearest rows by Hamming distance: exact, ties in row order.
-
-    Args:
-        source: The address or file, or a client from `connect`, which is faster for many queries.
-        query: See `table.Table.nearest`, also for `coder` and the errors.
-        k: The number of neighbors, at most 16,383.
-        collection: The collection that was exported to.
-        where: A filter expression of Milvus on `id` and `word`, run unchanged.
-    """
-    whole("k", k, 0, MAX_K - 1)
-    with _collection(source, collection) as codes:
-
-        def search(code: Codes, size: int) -> list[Neighbor]:
-            found = codes.client.search(
-                codes.name, data=[code.tobytes()], limit=size, filter=where or "",
-                output_fields=codes.fields, retry_times=RETRIES,
-            )[0]  # fmt: skip
-            return [codes.neighbor(each["entity"], each["distance"]) for each in found]
-
-        return codes.nearest(query, k, coder, search, most=MAX_K)
-
-
-def read(source: Place, coder: Coder, *, collection: str = "embits") -> BinaryVectors:
-    """Read a whole collection back as BinaryVectors: see `table.Table.read`."""
-    with _collection(source, collection) as codes:
-        return codes.read(coder)
-
-
 class _Codes(tables.Table):
+    unordered, max_k = math.inf, MAX_K - 1
+
     def __init__(self, client: Any, name: str) -> None:
-        super().__init__(f"the collection {name}", _description(client, name))
         self.client, self.name = client, name
+        super().__init__(f"the collection {name}", _description(client, name))
 
-    def find(self, word: str) -> int | None:
-        # How expressions escape characters differs between Milvus and Milvus Lite. A word with such
-        # characters is searched by what comes before them.
-        plain = _PLAIN.match(word)[0]  # type: ignore[index]
-        wanted = f'word == "{word}"' if plain == word else f'word like "{plain}%"'
-        rows = self._query(wanted if plain or not word else "id >= 0", ["word"])
-        return next((each["id"] for each in rows if each["word"] == word), None)
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, source: Any, collection: str = "embits") -> Iterator[_Codes]:
+        if isinstance(source, str | os.PathLike) and not _is_server(source):
+            Path(source).open("rb").close()  # Milvus Lite would make a new file
+        with _opened(source) as client:
+            yield cls(client, collection)
 
-    def code(self, row: int) -> Codes | None:
-        found = self.client.get(self.name, ids=[row], output_fields=["code"])
-        return self._codes(found)[0] if len(found) else None
-
-    def rows(self) -> tables.Rows:
-        found = list(self._query("id >= -9223372036854775807", [*self.fields, "code"]))
-        words = [each["word"] for each in found] if self.description.words else None
-        return [each["id"] for each in found], self._codes(found), words
-
-    def _query(self, expression: str, fields: list[str]) -> Iterator[Any]:
+    def rows(self, field: str | None = None, value: str | int = 0) -> Rows:
+        condition = "id >= -9223372036854775807"
+        if isinstance(value, str):
+            # How expressions escape characters differs between Milvus and Milvus Lite. A word with
+            # such characters is searched by what comes before them.
+            plain = str(_PLAIN.match(value)[0])  # type: ignore[index]
+            condition = f'word like "{plain}%"' if plain else condition
+            condition = f'word == "{value}"' if plain == value else condition
+        elif field is not None:
+            condition = f"id == {value}"
         pages = self.client.query_iterator(
-            self.name, filter=expression, output_fields=fields, batch_size=_READ_ROWS
+            self.name, filter=condition, output_fields=[*self.fields, "code"], batch_size=_READ_ROWS
         )
         with contextlib.closing(pages):
-            while page := pages.next():
-                yield from page
+            each = itertools.chain.from_iterable(iter(pages.next, []))
+            rows = [row for row in each if field is None or row[field] == value]
+        rows.sort(key=lambda row: row["id"])
+        codes = np.frombuffer(b"".join(row["code"][0] for row in rows), np.uint8)
+        ids = [row["word"] for row in rows] if self.description.words else None
+        numbers = np.array([row["id"] for row in rows], np.int64)
+        return Rows(numbers, codes.reshape(-1, packed_width(self.description.bits)), ids)
 
-    def _codes(self, found: Any) -> Codes:
-        blob = b"".join(each["code"][0] for each in found)
-        return np.frombuffer(blob, np.uint8).reshape(-1, packed_width(self.description.bits))
+    def search(self, code: Codes, k: int, where: str | None, params: Sequence[Any]) -> Any:
+        rows = self.client.search(
+            self.name, data=[code.tobytes()], limit=min(k, MAX_K), filter=where or "",
+            output_fields=self.fields, retry_times=RETRIES,
+        )[0]  # fmt: skip
+        return [[*(row["entity"][name] for name in self.fields), row["distance"]] for row in rows]
 
 
-@contextlib.contextmanager
-def _collection(source: Any, name: str) -> Iterator[_Codes]:
-    _check_name(name)
-    if isinstance(source, str | os.PathLike) and not _is_server(source):
-        Path(source).open("rb").close()  # Milvus Lite would make a new file
-    with _opened(source) as client:
-        if not client.has_collection(name):
-            raise InputError(f"there is no collection {name}; export to milvus writes one")
-        yield _Codes(client, name)
+nearest, read = _Codes.nearest, _Codes.read
 
 
 @contextlib.contextmanager
 def _opened(source: Any) -> Iterator[Any]:
-    if not isinstance(source, str | os.PathLike):
-        with _one_line_errors("Milvus"):
-            yield source
-        return
-    with _one_line_errors(source), contextlib.ExitStack() as stack:
-        if not _is_server(source):
+    connections, is_place = _pymilvus().connections, isinstance(source, str | os.PathLike)
+    known = {alias for alias, _ in connections.list_connections()}
+    with (
+        tables.one_line_errors(source if is_place else "Milvus", *_errors()),
+        contextlib.ExitStack() as stack,
+    ):
+        if is_place and not _is_server(source):
             servers, file = _lite_servers(), str(Path(source).absolute().resolve())
             if file not in servers._servers:  # a process that locks the file: it is stopped again
                 stack.callback(lambda: file in servers._servers and servers.release_server(file))
-        known = {alias for alias, _ in _pymilvus().connections.list_connections()}
-        client = connect(source)
+        client = connect(source) if is_place else source
         # pymilvus may give clients of one address one connection: closing it would close theirs.
-        if getattr(client, "_using", None) not in known:
+        if is_place and getattr(client, "_using", None) not in known:
             stack.enter_context(contextlib.closing(client))
         yield client
 
 
-def _write(client: Any, name: str, bits: BinaryVectors, progress: Progress | None) -> None:
-    types, description = _pymilvus().DataType, Description.of(bits, "BIN_FLAT")
-    schema = client.create_schema(
-        auto_id=False, enable_dynamic_field=False, description=description.to_json()
-    )
+def _description(client: Any, name: str) -> str | None:
+    """What describes a collection; None if there is none."""
+    expected = "letters, digits and '_'"
+    tables.check_name(r"[A-Za-z_]\w{0,254}", expected, "the collection", name)
+    has_it = client.has_collection(name)
+    return client.describe_collection(name)["description"] if has_it else None
+
+
+def _write(client: Any, name: str, bits: BinaryRows, progress: Progress | None) -> None:
+    types, description = _pymilvus().DataType, tables.Description.of(bits, "BIN_FLAT")
+    schema = client.create_schema(description=description.to_json())
     schema.add_field("id", types.INT64, is_primary=True)
     if description.words:
         schema.add_field("word", types.VARCHAR, max_length=MAX_ID_BYTES)
@@ -203,10 +170,11 @@ def _write(client: Any, name: str, bits: BinaryVectors, progress: Progress | Non
     index.add_index("code", index_type="BIN_FLAT", metric_type="HAMMING")
     # Strong: a search sees every row that was inserted before it.
     client.create_collection(name, schema=schema, index_params=index, consistency_level="Strong")
-    for rows, codes, words in tables.row_blocks(bits, _BLOCK_ROWS, progress, _BLOCK_BYTES):
-        ids = [{}] * len(rows) if words is None else [{"word": word} for word in words]
-        block = zip(rows, codes, ids, strict=True)
-        client.insert(name, [{"id": n, "code": code.tobytes(), **word} for n, code, word in block])
+    for rows, codes, words in tables.row_blocks(bits, progress, _BLOCK_ROWS):
+        block = [{"id": row, "code": code.tobytes()} for row, code in zip(rows, codes, strict=True)]
+        for row, word in zip(block, words or [], strict=False):
+            row["word"] = word
+        client.insert(name, block)
 
 
 def _is_server(target: str | os.PathLike[str]) -> bool:
@@ -214,15 +182,6 @@ def _is_server(target: str | os.PathLike[str]) -> bool:
     if "://" in str(target) and "@" in str(target):
         raise InputError("a user or password is in the address: put user:password in MILVUS_TOKEN")
     return "://" in str(target)
-
-
-def _one_line_errors(place: Any) -> contextlib.AbstractContextManager[None]:
-    grpc = package("grpc", "Milvus", "milvus")  # a dependency of pymilvus
-    return tables.one_line_errors(place, _pymilvus().MilvusException, grpc.RpcError)
-
-
-def _description(client: Any, name: str) -> Description | None:
-    return Description.parse(client.describe_collection(name)["description"])
 
 
 def _check_file(path: Path) -> None:
@@ -250,6 +209,11 @@ def _pymilvus() -> Any:
     logging.root.addFilter(_is_not_lite)
     warnings.filterwarnings("ignore", "pkg_resources")  # which Milvus Lite imports
     return pymilvus
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    grpc = package("grpc", "Milvus", "milvus")  # a dependency of pymilvus
+    return _pymilvus().MilvusException, grpc.RpcError
 
 
 def _is_not_lite(record: logging.LogRecord) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import unit_rows
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows, BinaryVectors
 from embits.coders import NearLossless
 from embits.errors import InputError
 from embits.integrations import package
@@ -58,7 +58,7 @@ class SearchModel(EncoderModel):
     ) -> None:
         super().__init__(encoder, name)
         self.n_bits = n_bits
-        self._bits: BinaryVectors | None = None
+        self._bits: BinaryRows | None = None
 
     def index(self, corpus: Any, **_: Any) -> None:
         """Fit a coder on the texts of a corpus, and encode them."""

@@ -3,6 +3,11 @@
 The table has the columns `id` (the row number, primary key), `word` (unique; left out if the rows
 have no words) and `code`. The table's comment describes the codes as JSON, and marks the table as
 one that embits wrote. Postgres orders bits as embits does, first bit first.
+
+`nearest` and `read` take an open psycopg connection, and the name of the `table`. `nearest` uses
+the index, and then may return fewer rows than pass `where`. It compares every row with
+`exact=True`, without an index, and if k is beyond the index's limit of 1,000. `params` are the
+values of each `%s` in `where`, which has `%%` for `%`. Their errors are those of psycopg.
 """
 
 from __future__ import annotations
@@ -15,13 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from embits.arrays import Progress, blocks, packed_width
-from embits.binary_vectors import BinaryVectors
-from embits.coders import Coder
+from embits.arrays import Progress, blocks
+from embits.binary_vectors import BinaryRows
 from embits.errors import InputError, MissingExtraError
 from embits.integrations import Facts
 from embits.integrations import table as tables
-from embits.integrations.table import Codes, Description, Neighbor, Query
+from embits.integrations.table import Codes
 
 try:
     import psycopg
@@ -51,7 +55,7 @@ from pg_extension e join pg_namespace n on n.oid = e.extnamespace where extname 
 
 
 def export(
-    bits: BinaryVectors, target: str, *, progress: Progress | None = None, table: str = "embits",
+    bits: BinaryRows, target: str, *, progress: Progress | None = None, table: str = "embits",
     index: bool = True, overwrite: bool = False,
 ) -> Facts:  # fmt: skip
     """Write codes to a table: see `integrations.export`. Readers see the old table or the new one.
@@ -65,20 +69,19 @@ def export(
     if not isinstance(index, bool):
         raise InputError(f"index is {index!r}, expected true or false")
     kind, temporary = "hnsw" if index else "none", f"embits_{os.urandom(6).hex()}"
-    options: dict[str, Any] = {"client_encoding": "utf8", "autocommit": True}
     with (
         tables.one_line_errors(address, psycopg.Error),
-        psycopg.connect(target, **options) as connection,
+        psycopg.connect(target, client_encoding="utf8", autocommit=True) as connection,
         connection.transaction(),
     ):
         # Of two exports to one table, the second waits here for the first.
         connection.execute("select pg_advisory_xact_lock(hashtext(%s))", (f"embits {table}",))
-        old, schema = _look(connection, name), name[:-1]
-        if old is not None:
+        schema, comment = _look(connection, name)
+        if comment is not None:
             # Others may read and write the table meanwhile, but not replace it.
             _execute(connection, "lock table {} in access share mode", sql.Identifier(*name))
-            schema, found = _look(connection, name) or old
-            tables.check_ours(f"the table {table}", found, overwrite)
+            schema, comment = _look(connection, name)
+            tables.check_ours(f"the table {table}", comment, overwrite)
         new = sql.Identifier(*schema, temporary)
         if index:
             connection.execute("create extension if not exists vector")
@@ -86,54 +89,18 @@ def export(
         _copy(connection, new, bits, progress)
         if index:
             _execute(connection, "create index on {} using hnsw (code bit_hamming_ops)", new)
-        description = sql.Literal(Description.of(bits, kind).to_json())
+        description = sql.Literal(tables.Description.of(bits, kind).to_json())
         _execute(connection, "comment on table {} is {}", new, description)
         _execute(connection, "analyze {}", new)
-        if old is not None:  # readers wait from here to the commit
+        if comment is not None:  # readers wait from here to the commit
             _execute(connection, "drop table {}", sql.Identifier(*schema, name[-1]))
         _execute(connection, "alter table {} rename to {}", new, sql.Identifier(name[-1]))
         for suffix in ("pkey", "word_key", "word_idx", "code_idx"):
-            made = sql.Identifier(*schema, f"{temporary}_{suffix}")
-            wanted = sql.Identifier(f"{name[-1]}_{suffix}")
+            old = sql.Identifier(*schema, f"{temporary}_{suffix}")
             with contextlib.suppress(errors.DuplicateTable), connection.transaction():
-                _execute(connection, "alter index if exists {} rename to {}", made, wanted)
+                to = sql.Identifier(f"{name[-1]}_{suffix}")
+                _execute(connection, "alter index if exists {} rename to {}", old, to)
     return {"target": address, "table": str(table), "index": kind}
-
-
-def nearest(
-    connection: Connection[Any], query: Query, k: int = 10, *, table: str = "embits",
-    where: str | None = None, params: Sequence[Any] = (), coder: Coder | None = None,
-    exact: bool = False,
-) -> list[Neighbor]:  # fmt: skip
-    """Find the k nearest rows by Hamming distance, ties in row order.
-
-    Args:
-        connection: An open psycopg connection.
-        query: See `table.Table.nearest`, also for `k`, `coder` and the errors.
-        table: The table that was exported to.
-        where: A condition in SQL, run unchanged (psycopg.Error if Postgres cannot): pass untrusted
-            values through `params`. The index may return fewer rows than k; `exact` finds all.
-        params: The values of the `%s` in `where`; write `%` as `%%`.
-        exact: Compare with every row instead of using the index. This also happens without an
-            index, or if k is beyond the index's limit of 1,000.
-    """
-    with connection.transaction(force_rollback=True):  # settings are as they were
-        codes = _Codes(connection, table)
-
-        def search(code: Codes, size: int) -> list[Neighbor]:
-            by_index = not exact and codes.description.index != "none" and size <= MAX_EF_SEARCH
-            by_index = by_index and bool(codes.run(_USE_PGVECTOR, (max(EF_SEARCH, size),)))
-            value = distance(code, codes.description.bits, exact=not by_index)
-            # The index serves an order by the distance alone.
-            return codes.by_distance(value, where, params, size, "" if by_index else ", id")
-
-        return codes.nearest(query, k, coder, search)
-
-
-def read(connection: Connection[Any], coder: Coder, table: str = "embits") -> BinaryVectors:
-    """Read a whole table back as BinaryVectors: see `table.Table.read`."""
-    with connection.transaction():
-        return _Codes(connection, table).read(coder)
 
 
 def distance(code: Any, n_bits: int | None = None, *, exact: bool = False) -> str:
@@ -153,6 +120,50 @@ def distance(code: Any, n_bits: int | None = None, *, exact: bool = False) -> st
     return f"bit_count(code # B'{text}')" if exact else f"code <~> B'{text}'"
 
 
+class _Codes(tables.SqlTable):
+    mark = "%s"
+
+    def __init__(self, connection: Connection[Any], table: str, exact: bool) -> None:
+        name = _parts(table)
+        super().__init__(f"the table {table}", _look(connection, name)[1])
+        self.connection, self.exact = connection, exact
+        self.relation = sql.Identifier(*name).as_string(connection).replace("%", "%%")
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(cls, source: Any, table: str = "embits", exact: bool = False) -> Iterator[_Codes]:
+        with source.transaction(force_rollback=True):  # settings are as they were
+            yield cls(source, table, exact)
+
+    def run(self, statement: str, values: Sequence[Any]) -> Any:
+        with self.connection.cursor(row_factory=tuple_row) as cursor:
+            return cursor.execute(statement.encode(), tuple(values), binary=True).fetchall()
+
+    def packed(self, codes: list[bytes]) -> bytes:
+        return b"".join(code[4:] for code in codes)  # the number of bits comes first
+
+    def search(self, code: Codes, k: int, where: str | None, params: Sequence[Any]) -> Any:
+        by_index = not self.exact and self.description.index != "none" and k <= MAX_EF_SEARCH
+        by_index = by_index and bool(self.run(_USE_PGVECTOR, (max(EF_SEARCH, k),)))
+        value = distance(code, self.description.bits, exact=not by_index)
+        # The index serves an order by the distance alone.
+        return self.by_distance(value, where, params, k, "" if by_index else ", id")
+
+
+nearest, read = _Codes.nearest, _Codes.read
+
+
+def _look(connection: Connection[Any], name: list[str]) -> tuple[list[str], str | None]:
+    """The schema of a table, and what describes it; None if there is no such table."""
+    with connection.cursor(row_factory=tuple_row) as cursor:
+        row = cursor.execute(
+            "select n.nspname, obj_description(c.oid, 'pg_class') from pg_class c "
+            "join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass(%s)",
+            (sql.Identifier(*name).as_string(connection),),
+        ).fetchone()
+    return ([row[0]], row[1] or "") if row else (name[:-1], None)
+
+
 def _parts(table: Any) -> list[str]:
     parts = str(table).split(".")
     fit = all(part and len(part.encode()) <= MAX_NAME_BYTES and "\0" not in part for part in parts)
@@ -160,39 +171,6 @@ def _parts(table: Any) -> list[str]:
         expected = f"a name or schema.name of {MAX_NAME_BYTES} bytes each"
         raise InputError(f"the table is {table!r}, expected {expected}")
     return parts
-
-
-class _Codes(tables.SqlTable):
-    columns, mark = "code", "%s"
-
-    def __init__(self, connection: Connection[Any], table: str) -> None:
-        name = _parts(table)
-        found = _look(connection, name)
-        if found is None:
-            raise InputError(f"there is no table {table}; export to pgvector writes one")
-        super().__init__(f"the table {table}", found[1])
-        self.connection = connection
-        self.relation = sql.Identifier(*name).as_string(connection).replace("%", "%%")
-
-    def run(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self.connection.cursor(row_factory=tuple_row) as cursor:
-            return cursor.execute(statement.encode(), tuple(values), binary=True).fetchall()
-
-    def packed(self, found: list[tuple[Any, ...]]) -> Codes:
-        width = 4 + packed_width(self.description.bits)  # the number of bits comes first
-        codes = np.frombuffer(b"".join(row[0] for row in found), dtype=np.uint8)
-        return codes.reshape(len(found), width)[:, 4:]
-
-
-def _look(connection: Connection[Any], name: list[str]) -> Any:
-    """The schema of a table that is there, and its description if embits wrote it."""
-    with connection.cursor(row_factory=tuple_row) as cursor:
-        row = cursor.execute(
-            "select n.nspname, obj_description(c.oid, 'pg_class') from pg_class c "
-            "join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass(%s)",
-            (sql.Identifier(*name).as_string(connection),),
-        ).fetchone()
-    return row and ([row[0]], Description.parse(row[1]))
 
 
 def _execute(connection: Connection[Any], statement: Any, *parts: sql.Composable) -> None:
@@ -216,7 +194,7 @@ def _without_password(address: str) -> str:
 
 
 def _copy(
-    connection: Connection[Any], table: sql.Identifier, bits: BinaryVectors, progress: Any
+    connection: Connection[Any], table: sql.Identifier, bits: BinaryRows, progress: Any
 ) -> None:
     named = tables.ids_of(bits) is not None
     word = sql.SQL(', word text collate "C" not null' if named else "")
@@ -226,10 +204,8 @@ def _copy(
     into = sql.SQL("copy {} ({}) from stdin with (format binary, freeze)")
     with connection.cursor() as cursor, cursor.copy(into.format(table, columns)) as copy:
         copy.write(HEADER)
-        for done, rows in binary_rows(bits):
+        for rows in binary_rows(bits, progress):
             copy.write(rows)
-            if progress is not None:
-                progress(done, len(bits))
         copy.write(TRAILER)
     _execute(connection, "alter table {} add primary key (id)", table)
     if named:
@@ -239,8 +215,8 @@ def _copy(
         _execute(connection, plain if long else unique, table)
 
 
-def binary_rows(bits: BinaryVectors) -> Iterator[tuple[int, bytes]]:
-    """Yield the rows done so far and a block of rows in Postgres' binary COPY format."""
+def binary_rows(bits: BinaryRows, progress: Progress | None = None) -> Iterator[bytes]:
+    """Yield blocks of rows in Postgres' binary COPY format."""
     # A row is its number of fields, then the length and the bytes of each field, all big-endian:
     # id, code and word. All but the word have a fixed size: they are one structured array, and the
     # words, which are contiguous, are put between its rows.
@@ -251,16 +227,16 @@ def binary_rows(bits: BinaryVectors) -> Iterator[tuple[int, bytes]]:
         heads = np.empty(rows.stop - rows.start, dtype=fields[:-1] if ids is None else fields)
         heads["fields"], heads["id_size"], heads["code_size"] = 2 + (ids is not None), 8, 4 + width
         heads["id"], heads["n_bits"] = np.arange(rows.start, rows.stop), bits.n_bits
-        heads["code"] = bits.codes[rows]
-        if ids is None:
-            yield rows.stop, heads.tobytes()
-            continue
-        first = int(ids.ends[rows.start - 1]) if rows.start else 0
-        ends = ids.ends[rows].astype(np.int64)
-        sizes = heads["word_size"] = np.diff(ends, prepend=first)
-        runs = np.stack([np.full_like(sizes, heads.itemsize), sizes], axis=1).ravel()
-        is_word = np.repeat(np.tile([False, True], len(sizes)), runs)
-        block = np.empty(len(is_word), dtype=np.uint8)
-        block[~is_word] = heads.view(np.uint8)
-        block[is_word] = ids.text[first : int(ends[-1])]
-        yield rows.stop, block.tobytes()
+        heads["code"], block = bits.codes[rows], heads.view(np.uint8)
+        if ids is not None:
+            first = int(ids.ends[rows.start - 1]) if rows.start else 0
+            ends = ids.ends[rows].astype(np.int64)
+            sizes = heads["word_size"] = np.diff(ends, prepend=first)
+            runs = np.stack([np.full_like(sizes, heads.itemsize), sizes], axis=1).ravel()
+            is_word = np.repeat(np.tile([False, True], len(sizes)), runs)
+            block = np.empty(len(is_word), dtype=np.uint8)
+            block[~is_word] = heads.view(np.uint8)
+            block[is_word] = ids.text[first : int(ends[-1])]
+        yield block.tobytes()
+        if progress is not None:
+            progress(rows.stop, len(bits))

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import to_numpy
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows
 from embits.checks import choice, packed_codes, whole
 from embits.coders import Coder, SignBits
 from embits.errors import InputError
@@ -65,7 +65,7 @@ def packed(codes: Any) -> NDArray[np.uint8]:
 
 def from_quantized(
     codes: Any, *, dims: int | None = None, ids: Any = None, coder: Coder | None = None
-) -> BinaryVectors:
+) -> BinaryRows:
     """Return quantized embeddings as BinaryVectors, to search, save and export.
 
     Args:

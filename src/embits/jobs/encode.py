@@ -15,19 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import Progress
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows, BinaryVectors
 from embits.coders import DEFAULT_METHOD, Coder, coder_checksum, draw_rows, new_coder
 from embits.coders.registry import check_fit
 from embits.collection import Collection, load, load_coder
 from embits.collection.changes import working_folder
-from embits.errors import InputError, ReadError, ReadWarning
+from embits.collection.opening import load_file
+from embits.errors import InputError, ReadWarning
 from embits.file.overwrite import check_target, is_embits_file
 from embits.jobs import stream
 from embits.jobs.stream import Passes, StepProgress, Steps, open_large
 from embits.readers import holds_words, new_source, open_blocks, read_source
 from embits.readers.gensim_models import KeyedVectors, from_keyed_vectors
-from embits.readers.parquet import open_table
-from embits.readers.source import CellBudget, IdColumn, OnBad, Repeats, Source, Words
+from embits.readers.parquet import is_table, read_columns, read_table
+from embits.readers.several import are_paths
+from embits.readers.source import IdColumn, OnBad, Paths, Reading, Repeats, Source, Words
 from embits.remote import is_address, refuse_output
 from embits.search.cells import wanted_cells
 from embits.segment import LENGTHS
@@ -35,7 +37,7 @@ from embits.vectors import WordVectors, check_unique, normalize_ids, refuse_empt
 
 
 def binarize(
-    vectors: WordVectors | KeyedVectors | NDArray[Any] | str | os.PathLike[str],
+    vectors: WordVectors | KeyedVectors | NDArray[Any] | Paths,
     n_bits: int | None = None,
     method: str | None = None,
     *,
@@ -56,14 +58,15 @@ def binarize(
     Args:
         vectors: WordVectors; a mapping of words to vectors; gensim's `KeyedVectors`, or a model
             that has them as `wv`; a matrix of shape (n, dims), of NumPy, PyTorch or a column of a
-            data frame; or the path or address of a file that `read_vectors` reads.
+            data frame; a table of pandas, polars or Arrow; or what `read_vectors` reads: the path
+            or address of a file, a folder, or a list of files.
         n_bits: Bits of a code; None is 256, or for "sign" the dimensions of the input.
         method: The coder: "near-lossless" (None), "paper", "lsh", "sign", "itq", "sparse",
             "neural", or the name of a coder that `register_coder` has registered.
         ids: The ids of the rows, strings or whole numbers, each once; they replace those in or
-            beside a file. For a file, also the name of a column of Parquet, or False for none.
+            beside a file. For a file or table, also the name of a column, or False for none.
             None uses those of the file, or row numbers if there are none.
-        column: The column of vectors of a Parquet file, if there are several.
+        column: The column of vectors of a table or Parquet file, if there are several.
         encoding: How words are encoded in a file of text or `.bin`, such as "latin-1".
         sample: Number of rows, drawn at random, to fit on. None passes all rows to the coder;
             most coders then choose a sample themselves.
@@ -85,7 +88,7 @@ def binarize(
     Example:
         >>> import numpy as np, embits
         >>> vectors = embits.WordVectors(["up", "down"], np.array([[1, 0.5], [-1, 0.5]]))
-        >>> bits = embits.binarize(vectors, n_bits=64)
+        >>> bits = embits.binarize(vectors, n_bits=64, method="lsh")
         >>> bits.n_bits, len(bits), bits.most_similar("up", topn=1)[0][0]
         (64, 2, 'down')
     """
@@ -94,20 +97,22 @@ def binarize(
     coder = _chosen_coder(coder, n_bits, method, params)
     if sample is not None and coder.__sklearn_is_fitted__():
         raise InputError("the coder is fitted, so sample would be ignored: leave it out")
-    is_file = isinstance(vectors, str | os.PathLike)
-    in_file = ids if is_file and (ids is False or isinstance(ids, str)) else None
+    has_columns = are_paths(vectors) or is_table(vectors)
+    in_file = ids if has_columns and (ids is False or isinstance(ids, str)) else None
     ids = None if ids is None or in_file is not None else normalize_ids(ids)
     if ids is not None:
         refuse_empty_ids(ids)
         check_unique(ids)
-    if isinstance(vectors, str | os.PathLike):
+    if are_paths(vectors):
         source = new_source(vectors, ids=in_file, column=column, encoding=encoding)
         if ids is None or not holds_words(source):
             source = source if ids is None else replace(source, words=ids)
             return _in_cells(_binarize_file(source, coder, sample, progress, lengths), cells)
         vectors = read_source(source)
-    elif column is not None or encoding != "utf-8":
-        raise InputError("column and encoding are for the path of a file")
+    elif encoding != "utf-8" or (column is not None and not has_columns):
+        raise InputError("column is for a table or file, and encoding for the path of a file")
+    elif has_columns:
+        vectors = read_table(vectors, column, False if ids is not None else in_file)
     vectors = _word_vectors(vectors)
     if ids is not None:
         if len(ids) != len(vectors):
@@ -117,7 +122,7 @@ def binarize(
 
 
 def binarize_to_file(
-    vectors: str | os.PathLike[str],
+    vectors: Paths,
     target: str | os.PathLike[str],
     /,  # NearLossless has a parameter `target`
     n_bits: int | None = None,
@@ -148,7 +153,7 @@ def binarize_to_file(
     `words`, `on_bad`, `repeats`, `ids`, `column` and `encoding` are those of `read_vectors`.
 
     Args:
-        vectors: The file to read.
+        vectors: The file to read, or several as for `read_vectors`.
         target: The file to write, atomically. A file of codes is replaced.
         subwords: Keep fastText's subwords.
         overwrite: Replace any other existing file as well; never an input.
@@ -191,19 +196,19 @@ def binarize_to_file(
     with stream.checkpoint_beside(path, source, job) as checkpoint:
         passes = Passes(checkpoint, blocks, steps)
         passes.write(path, passes.fit_once(coder, sample), lengths, cells)
-    return load(path)
+    return load_file(path)
 
 
 def encode_to_file(
     coder: Coder | BinaryVectors | str | os.PathLike[str],
-    vectors: str | os.PathLike[str],
+    vectors: Paths,
     target: str | os.PathLike[str],
     *,
     lengths: bool = False,
     cells: int | str | None = None,
     overwrite: bool = False,
     progress: StepProgress | None = None,
-    **reading: Unpack[CellBudget],
+    **reading: Unpack[Reading],
 ) -> BinaryVectors:
     """Encode a file of vectors of any size with a fitted coder, into a file of bits.
 
@@ -250,7 +255,7 @@ def _encode_file(
 ) -> BinaryVectors:
     path, steps = Path(target), Steps(progress)
     name, inputs = "the coder", [*source.paths()]
-    if isinstance(coder, Coder | BinaryVectors):
+    if isinstance(coder, Coder | BinaryRows):
         fitted = coder if isinstance(coder, Coder) else coder.coder
         fitted.check_fitted()
     else:
@@ -270,18 +275,18 @@ def _encode_file(
     job = {"verb": "encode", "coder": identity, "lengths": lengths}
     with stream.checkpoint_beside(path, source, job) as checkpoint:
         Passes(checkpoint, opened, steps).write(path, fitted, lengths, cells)
-    return load(path)
+    return load_file(path)
 
 
 def encode_to_collection(
     collection: Collection,
-    vectors: str | os.PathLike[str],
+    vectors: Paths,
     *,
     columns: Iterable[str] | None = None,
     lengths: bool = False,
     update: bool = False,
     progress: StepProgress | None = None,
-    **reading: Unpack[CellBudget],
+    **reading: Unpack[Reading],
 ) -> int:
     """Add a file of vectors of any size to a collection, in one change.
 
@@ -289,9 +294,11 @@ def encode_to_collection(
     `encode_to_file`.
 
     Args:
-        vectors: The file to read: of vectors, whose words are the ids; or of codes that the same
-            coder made. A file over 64 MiB is read in blocks, unless the collection keeps vectors.
-        columns: Names of other columns of a Parquet file to store as columns of the rows.
+        vectors: The file to read, or several as for `read_vectors`: of vectors, whose words are
+            the ids; or a file or collection of codes that the same coder made. Over 64 MiB are read
+            in blocks, unless the collection keeps vectors.
+        columns: Names of other columns of Parquet files, or of folders such as `year=2024`, to
+            store as columns of the rows.
         lengths: Store the lengths of the vectors, if these are the first rows; later rows follow
             the first.
         update: Replace the rows whose ids already exist, as `Collection.upsert` does.
@@ -301,15 +308,16 @@ def encode_to_collection(
         InputError, OSError: As for `Collection.add`.
     """
     # Rows without ids get those that are next, whether bad ones are left out or not.
-    source = replace(new_source(vectors, **reading), keeps_numbers=False)
-    table = None if columns is None else _read_columns(source, columns)
+    kept = tuple(columns or ())
+    source = replace(new_source(vectors, **reading), keeps_numbers=False, kept=kept)
+    table = None if columns is None else read_columns(source)
 
     def change(rows: Any, **given: Any) -> None:
         if table is not None:
             given["columns"] = table if len(table) == len(rows) else table.take(_rows_read(source))
         (collection.upsert if update else collection.add)(rows, **given)
 
-    if is_embits_file(source.path) or source.path.is_dir():
+    if not source.files and (is_embits_file(source.path) or source.path.is_dir()):
         with source.fetched.named() if source.fetched else nullcontext():
             bits = load(source.path, verify=source.fetched is not None)
         if (limit := reading.get("limit")) is not None and limit < len(bits):
@@ -335,21 +343,15 @@ def encode_to_collection(
         return len(bits)
 
 
-def _read_columns(source: Source, names: Iterable[str]) -> Any:
-    table = open_table(source.path)
-    schema, wanted = table.schema_arrow.names, list(names)
-    if missing := [name for name in wanted if name not in schema]:
-        found = f"found columns {', '.join(schema[:12])}"
-        raise ReadError(f"{source.name}: {found}, expected one named {missing[0]!r}")
-    return table.read(wanted).slice(0, source.limit)
-
-
 def _rows_read(source: Source) -> list[int]:
     """The numbers of the rows of a table that are not left out."""
+    words: list[str] = []
+    rows: list[int] = []
     with warnings.catch_warnings(action="ignore"):  # told before
         opened: Any = open_blocks(source)
-        words, _, places = opened.collected()
-    rows = places.tolist()
+        for block in opened.read(opened.first, words=opened.named):
+            words += block.words or ()
+            rows += block.places.tolist()
     return sorted(dict(zip(words[::-1], rows[::-1], strict=True)).values()) if words else rows
 
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from embits import errors
 from embits.arrays import BLOCK_ROWS, LazyRows
+from embits.bounded_json import Limits, parse_json
 from embits.checks import read_small
 from embits.coders import Coder, draw_rows
 from embits.collection.changes import LOCK, open_own, writer_lock
@@ -77,9 +78,10 @@ class Steps:
 
 def open_large(source: Source, steps: Steps, fits: Coder | None = None) -> Blocks | None:
     """The file to be read in blocks, to fit a coder on it if one is given; None: read it whole."""
-    if not source.path.is_file():
+    if not all(path.is_file() for path in source.files or [source.path]):
         return None  # the reader raises the error
-    least = STREAM_PACKED_FROM if is_compressed(source.path) else STREAM_FROM
+    is_packed = not source.files and is_compressed(source.path)
+    least = STREAM_PACKED_FROM if is_packed else STREAM_FROM
     if source.size <= least * (SHUFFLED if fits is not None and fits.shuffles_rows else 1):
         return None
     return open_blocks(replace(source, progress=steps))
@@ -108,7 +110,9 @@ def input_identity(source: Source) -> dict[str, Any]:
     names = ("limit", "on_bad", "repeats", "ids", "column", "encoding")
     options = {name: getattr(source, name) for name in names}
     fetched = source.fetched and {"address": source.name, "sha256": source.fetched.checksum}
-    return (fetched or file_identity(source.path)) | options | {"words": words}
+    each = [file_identity(path) for path in source.files]
+    several = each and {"files": hashlib.sha256(json.dumps(each).encode()).hexdigest()}
+    return (fetched or several or file_identity(source.path)) | options | {"words": words}
 
 
 @contextmanager
@@ -146,7 +150,7 @@ class Passes:
         self._checkpoint, self._blocks, self._steps = checkpoint, blocks, steps
         self._folder = checkpoint.folder
         self._dropped: Places = np.empty(0, np.int64)  # good rows that repeat a word, ascending
-        self.ids: Vocabulary | RowNumbers
+        self.ids: Ids
         if not blocks.named and blocks.n_rows is not None:
             self.ids = RowNumbers(blocks.n_rows)
         else:
@@ -250,8 +254,7 @@ class Passes:
         if repeated:
             first = repeated[0]
             place = np.fromfile(self._folder / "places", np.int64, 1, offset=8 * first)[0]
-            where = f"{self._blocks.unit} {place}"
-            self._blocks.report_repeats(len(repeated), where, words[first])
+            self._blocks.report_repeats(len(repeated), int(place), words[first])
             self._dropped = np.array(repeated, np.int64)
             return SegmentIds([words], RowMap([len(words)], self._dropped)).merged()
         return words
@@ -380,7 +383,7 @@ class Checkpoint:
         """The stages of the same job, if all their files are there and intact."""
         try:
             text, checksum = read_small(self.folder / _STATE, _MAX_STATE).decode().rsplit("\n", 1)
-            state = json.loads(text)
+            state = parse_json(text, Limits(_MAX_STATE, 1_000_000, 10_000))
             if zlib.crc32(text.encode()) != int(checksum) or state["job"] != self._job:
                 return None
             stages: dict[str, Any] = state["stages"]
@@ -450,7 +453,7 @@ def file_checksum(file: BinaryIO, begin: int, end: int, before: int = 0) -> int:
 
 def open_file(path: Path) -> BinaryIO:
     """A file of the folder, to read and write; made if it is not there."""
-    return os.fdopen(open_own(path), "r+b")
+    return os.fdopen(open_own(path, 0o600), "r+b")
 
 
 def _locked(folder: Path) -> ExitStack:

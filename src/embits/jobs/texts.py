@@ -18,7 +18,7 @@ from embits.coders import NearLossless
 from embits.collection import Collection
 from embits.collection.manifest import write_manifest
 from embits.collection.opening import opened_or_undone
-from embits.errors import InputError, TrainingWarning
+from embits.errors import EmbitsError, InputError, TrainingWarning, warn_caller
 from embits.file.contents import write_coder
 from embits.text.answers import Encoder, keep_encoder, sentence_transformer, texts_of, vectors_of
 from embits.text.encoder import TextEncoder
@@ -84,8 +84,9 @@ def index_texts(
 def add_texts(notes: Collection, texts: Paths, *, update: bool = False) -> dict[str, int]:
     """Add the texts of files and folders to a collection that `index_texts` made.
 
-    With `update`, all passages of texts whose ids exist are replaced. Returns how many passages
-    were "added", "skipped" (no known token) and, by an update, "updated" and "removed".
+    It is one change: all of them, or none. With `update`, all passages of texts whose ids exist are
+    replaced. Returns how many passages were "added", "skipped" (no known token) and, by an update,
+    "updated" and "removed".
     """
     return _add(notes, notes.text_encoder, _read(texts, notes.manifest.columns), update)
 
@@ -123,12 +124,11 @@ def _fitted(encoder: Encoder, vectors: Any, n_bits: int, progress: Any = None) -
 def _add(
     notes: Collection, encoder: Encoder, passages: list[Passage], update: bool
 ) -> dict[str, int]:
-    """Encode passages and add them; those without a known token are left out."""
+    """Encode passages and add them in one change; those without a known token are left out."""
     if update and (numbered := [each.place for each in passages if each.is_numbered]):
         hint = "its line may be another text's in an update: give each text an id"
         raise InputError(f"{numbered[0]}: the text has no id, and {hint}")
     names = sorted({name for each in passages for name in each.fields})
-    done = {"added": 0, "skipped": 0}
     texts = {text_of(each.id) for each in passages}
     stale = {id for id in notes.ids().tolist() if text_of(id) in texts}
     known = len(stale)
@@ -136,28 +136,39 @@ def _add(
         unnamed = any(each.is_numbered and each.id in stale for each in passages)
         hint = "give each text an id of its own" if unnamed else "`--update` replaces it"
         raise InputError(f"the id {text_of(min(stale))!r} already exists: {hint}")
+    # Codes of batches: the vectors of all texts may be larger than memory.
+    encode = np.asarray if notes.manifest.keep else notes.coder.encode
+    rows: list[Passage] = []
+    codes: list[Any] = []
     for batch in (passages[some] for some in blocks(len(passages), _BATCH)):
         vectors = vectors_of(encoder, [each.indexed for each in batch])
         kept = np.flatnonzero(vectors.any(axis=1))
-        rows = [batch[row] for row in kept]
-        columns: dict[str, list[Any]] = {"text": [each.text for each in rows]}
-        columns |= {name: [each.fields.get(name) for each in rows] for name in names}
-        if rows:
-            put = notes.upsert if update else notes.add
-            try:
-                put(vectors[kept], [each.id for each in rows], columns=columns)
-            except InputError as error:
-                raise InputError(_with_places(str(error), rows)) from None
-            stale.difference_update(each.id for each in rows)
-        done["added"] += len(rows)
-        done["skipped"] += len(batch) - len(rows)
+        rows += [batch[row] for row in kept]
+        codes.append(encode(vectors[kept]))
+    columns: dict[str, list[Any]] = {"text": [each.text for each in rows]}
+    columns |= {name: [each.fields.get(name) for each in rows] for name in names}
+    ids = [each.id for each in rows]
+    stale.difference_update(ids)
+    if rows:
+        change = "upsert" if update else "add"
+        try:
+            notes._put(change, np.concatenate(codes), ids, columns, stale=[*stale])
+        except InputError as error:
+            raise InputError(_with_places(str(error), rows)) from None
+    elif stale:
+        notes.remove([*stale])
+    done = {"added": len(rows), "skipped": len(passages) - len(rows)}
     if update:
-        done["removed"] = notes.remove(list(stale))
+        done["removed"] = len(stale)
         done["updated"] = known - len(stale)
         done["added"] -= done["updated"]
     n, fitted = len(notes), notes.manifest.fitted_rows
     if fitted is not None and fitted < _REFIT and n >= _GROWN * fitted and done["added"]:
-        _refit(notes, encoder)
+        try:
+            _refit(notes, encoder)
+        except (EmbitsError, OSError) as error:
+            failed = f"the texts were added, but the coder could not be fitted again: {error}"
+            warn_caller(failed, TrainingWarning)
     return done
 
 

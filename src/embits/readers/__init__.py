@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from importlib.resources import files
+from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Unpack
 
@@ -18,16 +19,17 @@ from embits.errors import InputError, MissingFileError, ReadError
 from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
 from embits.readers.gensim_models import downloaded, model_name
-from embits.readers.source import CellBudget, IdColumn, OnBad, Repeats, Source, Words
+from embits.readers.several import are_paths, vector_files
+from embits.readers.source import IdColumn, OnBad, Paths, Reading, Repeats, Source, Words
 from embits.readers.words import read_words
-from embits.remote import Fetched, is_address
+from embits.remote import Fetched, is_address, shown
 from embits.vectors import WordVectors, normalize_ids
 
 __all__ = ["read_rows", "read_vectors", "sample_vectors"]
 
 
 def read_vectors(
-    path: str | os.PathLike[str],
+    path: Paths,
     limit: int | None = None,
     words: Words | None = None,
     on_bad: OnBad = "raise",
@@ -45,9 +47,10 @@ def read_vectors(
     file beside it, if there is one.
 
     Args:
-        path: The file; its address (https://, s3://, gs://, hf://, or another of fsspec), from
-            which it is fetched; or "gensim:NAME", a model of `gensim.downloader`, which is
-            downloaded if necessary.
+        path: The file; a folder of `.npy` or Parquet files, which are read by name as if they
+            were one, or a list of files; an address (https://, s3://, gs://, hf://, or another of
+            fsspec), from which it is fetched; or "gensim:NAME", a model of `gensim.downloader`,
+            which is downloaded if necessary.
         limit: Read only this many rows, from the start of the file.
         words: The words of a file that holds only a matrix: a sequence, or the path of a file.
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
@@ -89,10 +92,16 @@ def read_vectors(
     return read_source(source, progress)
 
 
-def new_source(path: str | os.PathLike[str], **reading: Unpack[CellBudget]) -> Source:
-    """A file, one that is fetched or a model of gensim, and the options of `read_vectors`."""
-    if not isinstance(path, str | os.PathLike):
+def new_source(path: Paths, **reading: Unpack[Reading]) -> Source:
+    """Files, one that is fetched or a model of gensim, and the options of `read_vectors`."""
+    if not are_paths(path):
         raise InputError(f"{type(path).__name__} is not a path, expected the path of a file")
+    if not isinstance(path, str | os.PathLike):
+        if addresses := [each for each in path if is_address(each)]:
+            raise InputError(f"{shown(addresses[0])} is one of several: expected one, or files")
+        files = chain.from_iterable(vector_files(each) or [Path(each)] for each in path)
+        folder = os.path.commonpath([Path(each).absolute() for each in path])
+        return Source(Path(folder), files=tuple(files), **reading)
     words = reading.get("words")
     if words is not None and not isinstance(words, str | os.PathLike):
         reading["words"] = normalize_ids(words)
@@ -100,13 +109,14 @@ def new_source(path: str | os.PathLike[str], **reading: Unpack[CellBudget]) -> S
         reading["words"] = _fetched_words(words, reading)
     model = model_name(path)
     source = Source(Path(path) if model is None else downloaded(model), **reading)
+    source = replace(source, files=tuple(vector_files(path)))
     if not is_address(path):
         return source
     fetched = Fetched(path)
     return replace(source, path=fetched.path, fetched=fetched)
 
 
-def _fetched_words(address: str, reading: CellBudget) -> Sequence[str]:
+def _fetched_words(address: str, reading: Reading) -> Sequence[str]:
     fetched = Fetched(address)
     with fetched.named():
         encoding = reading.get("encoding", "utf-8")
@@ -157,7 +167,7 @@ def sample_vectors() -> WordVectors:
         >>> "music" in vectors.words
         True
     """
-    path = files("embits.readers") / "sample.npz"
+    path = resources.files("embits.readers") / "sample.npz"
     with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
         words = stored["words"].tobytes().decode().split("\n")
         return WordVectors(words, stored["steps"] * stored["step"])

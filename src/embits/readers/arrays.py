@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import zipfile
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
+from embits.bounded_json import Limits, parse_json
 from embits.errors import ReadError
 from embits.readers.blocks import ArrayBlocks
 from embits.readers.source import DAMAGED_ARCHIVE, NPY, Source, largest_inside
@@ -21,7 +21,8 @@ from embits.readers.words import FoundWords, words_for
 _MAX_HEADER = 2000  # bytes; the header of a matrix has 118
 _DAMAGED = (*DAMAGED_ARCHIVE, ValueError, TypeError, SyntaxError, TokenError, OSError, LookupError)
 _TENSOR_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
-_MAX_JSON = 4 << 20  # bytes; the format allows 100 MB, which take gigabytes once parsed
+_JSON = Limits(4 << 20, 500_000, 50_000)  # the format allows 100 MB
+_MAX_MEMBERS = 1000  # of a .npz
 _USUAL_NAMES = ("embeddings", "embedding", "vectors", "matrix", "weight", "embedding.weight")
 
 
@@ -57,6 +58,8 @@ def open_npz(source: Source) -> ArrayBlocks:
     try:
         with zipfile.ZipFile(source.path) as packed:
             members = packed.infolist()
+            if len(members) > _MAX_MEMBERS:
+                raise ValueError(f"{len(members):,} arrays, expected a matrix and its words")
             if sum(member.file_size for member in members) > largest_inside(source.size):
                 raise ValueError("it would unpack to a hundred times its size")
             for member in members:
@@ -98,7 +101,7 @@ def is_safetensors(head: bytes, size: int) -> bool:
     """Whether the first bytes are a header length that fits the file, and then JSON."""
     if len(head) < 10 or head[8:9] != b"{":
         return False
-    return 2 <= int.from_bytes(head[:8], "little") <= min(size - 8, _MAX_JSON)
+    return 2 <= int.from_bytes(head[:8], "little") <= min(size - 8, _JSON.n_bytes)
 
 
 def open_safetensors(source: Source) -> ArrayBlocks:
@@ -107,8 +110,8 @@ def open_safetensors(source: Source) -> ArrayBlocks:
         length = int.from_bytes(file.read(8), "little")
         raw = file.read(length)
     try:
-        header = json.loads(raw)
-    except (ValueError, RecursionError) as error:
+        header = parse_json(raw, _JSON)
+    except ValueError as error:
         raise source.read_error(f"a broken header ({error})", "JSON", "byte 8") from error
     if not isinstance(header, dict):
         raise source.read_error("a header of another kind", "a JSON object", "byte 8")

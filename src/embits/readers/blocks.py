@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from embits import _core
 from embits.arrays import blocks
+from embits.checks import MAX_WEIGHT, is_usual
 from embits.errors import InputError
 from embits.ids.subwords import Subwords
 from embits.readers.source import Source
@@ -112,13 +113,13 @@ class Blocks(ABC):
         """All rows in memory, less those that repeat a word."""
         words, matrix, places = self.collected()
         if self.named:
-            return self.unique(words, matrix, lambda row: f"{self.unit} {places[row]}")
+            return self.unique(words, matrix, lambda row: int(places[row]))
         return WordVectors(list(map(str, places)) if self.findings.is_numbered else None, matrix)
 
     def unique(
-        self, words: Sequence[str], matrix: NDArray[np.float32], where: Callable[[int], str]
+        self, words: Sequence[str], matrix: NDArray[np.float32], place: Callable[[int], int]
     ) -> WordVectors:
-        """WordVectors of the first row of each word; `where(row)` is its place in a message."""
+        """WordVectors of the first row of each word; `place(row)` is where it is in the file."""
         try:
             return WordVectors(words, matrix, self.subwords)
         except InputError:
@@ -126,12 +127,17 @@ class Blocks(ABC):
             repeats = [row for row, word in enumerate(words) if first.setdefault(word, row) != row]
             if not repeats:
                 raise
-        self.report_repeats(len(repeats), where(repeats[0]), words[repeats[0]])
+        self.report_repeats(len(repeats), place(repeats[0]), words[repeats[0]])
         kept = np.fromiter(first.values(), np.int64, len(first))
         return WordVectors(list(first), _kept_rows(matrix, kept), self.subwords)
 
-    def report_repeats(self, n_repeats: int, where: str, word: str) -> None:
+    def locate(self, place: int) -> tuple[Source, str]:
+        """The file of a row, and what the row is called in messages."""
+        return self.source, f"{self.unit} {place}"
+
+    def report_repeats(self, n_repeats: int, place: int, word: str) -> None:
         """Warn of rows that are left out because their word repeats, or refuse them."""
+        file, where = self.locate(place)
         # Without them, rows would no longer have the numbers that they have in a matrix.
         if self.source.repeats == "refuse" or (self.source.repeats is None and self.words_apart):
             hint = 'repeats="first", or --repeats first, keeps the first row of each'
@@ -139,8 +145,9 @@ class Blocks(ABC):
                 hint = f"{hint}; {NO_IDS}"
             beside = "" if self.words_file is None else f" in {self.words_file}"
             found = f"the word {word!r} again{beside}"
-            raise self.source.read_error(found, f"each word once ({hint})", where)
+            raise file.read_error(found, f"each word once ({hint})", where)
         repeats = _counted(n_repeats, "repeated word")
+        where = where if file is self.source else f"{file.name}, {where}"
         self.source.warn(f"{repeats} left out, the first at {where}: {word!r}")
 
 
@@ -221,19 +228,18 @@ class GoodRows(NamedTuple):
 
 
 def good_rows(values: NDArray[Any], not_finite: str = "nan or inf") -> GoodRows:
-    """The rows of a matrix of numbers that are finite as float32."""
+    """The rows of a matrix of numbers that are finite, and whose squares fit into float32."""
     with np.errstate(over="ignore", invalid="ignore"):  # too large: refused as infinite
         matrix = np.array(values, dtype=np.float32, order="C")
-        if np.isfinite(matrix.sum()):  # one fast pass: no number is nan or inf
+        if is_usual(matrix):
             return GoodRows(matrix, np.empty(0, np.int64))
-    finite = np.isfinite(matrix).all(axis=1)
-    bad = np.flatnonzero(~finite)
-    if not len(bad):
-        return GoodRows(matrix, bad)
+        usual = (np.abs(matrix) <= MAX_WEIGHT).all(axis=1)
+    bad = np.flatnonzero(~usual)
     first = values[bad[0]]
     if np.isfinite(first).all():
-        not_finite = f"{first[np.abs(first).argmax()]:g}, too large for float32"
-    return GoodRows(matrix[finite], bad, not_finite)
+        largest = first[np.abs(first).argmax()]
+        not_finite = f"{largest:g}, too large for float32 (at most {MAX_WEIGHT:g})"
+    return GoodRows(matrix[usual], bad, not_finite)
 
 
 class CountedBlocks(Blocks):
@@ -241,10 +247,10 @@ class CountedBlocks(Blocks):
 
     def __init__(self, source: Source, dims: int, n_rows: int, found: FoundWords) -> None:
         super().__init__(source, dims, Position(place=0))
-        self._n_rows = n_rows
+        self.size = self._n_rows = n_rows  # good rows and bad ones
         self._words, self.words_file = words, _ = found
         self.named = self.words_apart = words is not None
-        if n_rows == 0 or dims == 0:
+        if (n_rows == 0 and not source.is_part) or (n_rows and dims == 0):
             raise source.read_error(f"a matrix of shape {(n_rows, dims)}", "at least one row")
         n_words = n_rows if words is None else len(words)
         there = Source(self.words_file) if self.words_file else source
@@ -255,7 +261,7 @@ class CountedBlocks(Blocks):
             raise there.read_error("an empty word", expected, f"row {list(words).index('')}")
         if source.on_bad == "raise":
             self.n_rows = n_rows
-        self.rows_at_once = max(1, BLOCK_BYTES // (4 * dims))  # of a block
+        self.rows_at_once = max(1, BLOCK_BYTES // (4 * max(dims, 1)))  # of a block
 
     def block(self, start: Position, n: int, rows: GoodRows, words: list[str] | None) -> Block:
         """A block of the good ones among `n` rows."""
@@ -272,7 +278,7 @@ class CountedBlocks(Blocks):
                 words = np.delete(np.array(words, object), bad).tolist()
             places = np.delete(places, bad)
         n_good = start.rows + len(matrix)
-        if n_passed == self._n_rows and n_good == 0:
+        if n_passed == self._n_rows and n_good == 0 and not self.source.is_part:
             raise self.source.read_error("no finite row", "at least one")
         self.source.report(n_passed, self._n_rows)
         end = Position(n_passed, n_passed, n_good, n_passed - n_good)
@@ -313,13 +319,13 @@ class ArrayBlocks(CountedBlocks):
         """The matrix itself if it is float32 and finite, which stays mapped; else its blocks."""
         array, parts = self._array, blocks(len(self._array), _ROWS_AT_ONCE)
         as_it_is = array.dtype == np.float32 and array.flags.c_contiguous
-        if not as_it_is or not all(np.isfinite(array[part]).all() for part in parts):
+        if not as_it_is or not all(is_usual(array[part]) for part in parts):
             return super().whole()
         self.findings.warn(self.source)
         words = self.words_at(0, self._n_rows)
         if words is None:
             return WordVectors(None, array)
-        return self.unique(words, array, lambda row: f"row {row}")
+        return self.unique(words, array, int)
 
 
 def _kept_rows(matrix: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:

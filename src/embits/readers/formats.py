@@ -14,6 +14,7 @@ from embits.readers.blocks import Blocks
 from embits.readers.fasttext_binary import FastTextBlocks
 from embits.readers.json_file import JsonBlocks, is_json
 from embits.readers.parquet import ParquetBlocks
+from embits.readers.several import SeveralBlocks
 from embits.readers.source import Source, Stream
 from embits.readers.text import TextBlocks, Word2VecBlocks, is_word2vec_binary
 
@@ -54,6 +55,8 @@ class Format:
 
 def recognize(source: Source) -> Format:
     """The format of a file, by its first bytes; options that it cannot have are refused."""
+    if source.files:
+        return SEVERAL
     head = Head(source)
     for form in FORMATS:
         if form.recognizes(head):
@@ -77,6 +80,12 @@ def _holds_arrays(head: Head) -> bool:
         raise head.source.read_error(f"a damaged archive ({error})", "a whole file") from error
     return bool(names) and all(name.endswith(".npy") for name in names)
 
+
+def _open_several(source: Source) -> Blocks:
+    return SeveralBlocks(source, lambda one: recognize(one).open(one))
+
+
+SEVERAL = Format("several files", lambda _: False, _open_several)
 
 # The first that recognizes a file reads it: text, which has no magic bytes, comes last.
 FORMATS = (

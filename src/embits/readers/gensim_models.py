@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 
 from numpy.typing import NDArray
 
-from embits.errors import MissingExtraError, ReadError
+from embits.errors import ReadError, from_extra
 from embits.ids.subwords import Subwords
 from embits.vectors import WordVectors
 
@@ -58,10 +58,8 @@ def model_name(path: str | os.PathLike[str]) -> str | None:
 
 def downloaded(name: str) -> Path:
     """The file of vectors of a model, downloaded by gensim if necessary."""
-    try:
+    with from_extra(f"{PREFIX}{name}", "gensim"):
         import gensim.downloader as gensim
-    except ImportError:
-        raise MissingExtraError(f"{PREFIX}{name}", "gensim") from None
     logger = logging.getLogger("gensim.downloader")
     before, logger.disabled = logger.disabled, True  # it logs tracebacks without a network
     try:

@@ -6,21 +6,27 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from embits.errors import MissingExtraError, ReadError
+from embits.arrays import to_numpy
+from embits.errors import InputError, ReadError, first_line, from_extra
 from embits.readers.blocks import Block, CountedBlocks, GoodRows, Position, good_rows
+from embits.readers.several import TABLES, partitions
 from embits.readers.source import IdColumn, Source, largest_inside
 from embits.readers.words import FoundWords, words_for
+from embits.vectors import WordVectors, normalize_ids, refuse_empty_ids
 
 ID_NAMES = ("id", "ids", "_id", "word", "key")
 
 _ROWS_AT_ONCE = 1 << 14
+_GROUPS, _SAMPLE_ROWS = 16, 8192  # that are read to find the length of most vectors
 _BUFFER_BYTES = 32 << 20  # for all columns together
+_MAX_IDS = 1 << 26  # bytes of those that are read at once
 _NUMBERED = re.compile(r"(.*?)\d{1,9}")
 _NOT_FINITE = "nan, inf or null among the numbers"
 _LOG = logging.getLogger("embits")  # the command line prints it as notes
@@ -46,7 +52,7 @@ def parquet_files(path: str | os.PathLike[str], filesystem: Any = None) -> list[
         entry.path
         for entry in found
         if entry.type == fs.FileType.File
-        and entry.path.endswith((".parquet", ".pq"))
+        and entry.path.endswith(TABLES)
         and not any(part[:1] in "._" for part in entry.path[len(folder) :].strip("/").split("/"))
     )
     if not names:
@@ -55,17 +61,19 @@ def parquet_files(path: str | os.PathLike[str], filesystem: Any = None) -> list[
     return names
 
 
-def open_table(path: str | os.PathLike[str], filesystem: Any = None, n_columns: int = 0) -> Any:
+def open_table(
+    path: str | os.PathLike[str], filesystem: Any = None, n_columns: int = 0, **options: Any
+) -> Any:
     """The `ParquetFile`; of a large one, each of the `n_columns` to read has a small buffer."""
     open_parquet = _arrow(path).parquet.ParquetFile
     with _damage_refused(path):
         size = 0 if filesystem else Path(path).stat().st_size
         if n_columns == 0 or size <= _BUFFER_BYTES:
-            return open_parquet(path, filesystem=filesystem)
+            return open_parquet(path, filesystem=filesystem, **options)
         # Without a buffer size, whole column chunks are read, which may have a gigabyte each. With
         # one, a small file that claims a page of gigabytes would get memory for it.
         buffer = max(1 << 14, min(1 << 20, _BUFFER_BYTES // n_columns))
-        return open_parquet(path, pre_buffer=False, buffer_size=buffer)
+        return open_parquet(path, pre_buffer=False, buffer_size=buffer, **options)
 
 
 def read_batches(
@@ -75,9 +83,14 @@ def read_batches(
     *,
     groups: Sequence[int] | None = None,
     size: int = _ROWS_AT_ONCE,
+    ids: str | None = None,
 ) -> Iterator[tuple[int, Any]]:
-    """Record batches of some columns, of at most `size` rows, each with its first row's number."""
-    table = open_table(path, filesystem, len(columns))
+    """Record batches of some columns, of at most `size` rows, each with its first row's number.
+
+    Strings of the column `ids` are those of its dictionary.
+    """
+    coded = [ids] if ids else None
+    table = open_table(path, filesystem, len(columns), read_dictionary=coded)
     groups = range(table.num_row_groups) if groups is None else groups  # which follow each other
     first = sum(_group_rows(table)[: min(groups, default=0)])
     try:
@@ -95,16 +108,17 @@ def find_columns(
     """The columns of vectors (the only one of lists, or all of floats) and ids in a schema."""
     there = f"columns {', '.join(schema.names[:12])}"
     for name in (column, ids):
-        if name and name not in schema.names:
+        if name and type_of(schema, name) is None:
             raise ReadError(f"{where}: found {there}, expected one named {name!r}")
     if ids is None:
-        named = [n for n in ID_NAMES if n in schema.names and not _is_vector(schema.field(n).type)]
+        named = [n for n in ID_NAMES if n in schema.names and not _numbers_in(schema.field(n).type)]
         usable = [name for name in named if _holds_ids(schema.field(name).type)]
         ids = next(iter(usable or named), None)
     _check_holds_ids(schema, where, ids)
-    lists = [field.name for field in schema if _is_vector(field.type)]
-    if column is not None and column not in lists:
-        kind = schema.field(column).type
+    values = {field.name: _numbers_in(field.type) for field in schema}
+    lists = [name for name, kind in values.items() if kind == "float"]
+    lists = lists or [name for name, kind in values.items() if kind == "int8"]
+    if column is not None and not _numbers_in(kind := type_of(schema, column)):
         raise ReadError(f"{where}, column {column!r}: found {kind}, expected lists of floats")
     if column is None and len(lists) > 1:
         found = f"several columns of vectors ({', '.join(lists[:12])})"
@@ -122,12 +136,12 @@ def vectors_of(column: Any, dims: int | None = None) -> GoodRows:
         return good_rows(np.empty((0, dims or 0), np.float32))
     lists = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
     length = pa.compute.list_value_length(lists).fill_null(-1).to_numpy(False)
-    if dims is None:  # those of the first vector that is not empty
-        dims = int(next(iter(length[length > 0]), 0))
+    if dims is None:
+        dims = _usual(length)
     right = length == dims
     values = (lists if right.all() else lists.filter(pa.array(right))).flatten()
     if values.null_count:
-        kind = pa.float32() if pa.types.is_float16(values.type) else values.type
+        kind = values.type if pa.types.is_float64(values.type) else pa.float32()
         values = values.cast(kind).fill_null(float("nan"))
     good = good_rows(values.to_numpy(False).reshape(int(right.sum()), dims), _NOT_FINITE)
     if right.all():
@@ -137,6 +151,63 @@ def vectors_of(column: Any, dims: int | None = None) -> GoodRows:
     first = int(length[wrong[0]])
     found = "a null" if first < 0 else f"{first} numbers"
     return GoodRows(good.matrix, bad, found if bad[0] == wrong[0] else good.found)
+
+
+def _usual(lengths: Any) -> int:
+    """The length that most of some vectors have, of those that are not empty; 0 without any."""
+    found, counts = np.unique(lengths[lengths > 0], return_counts=True)
+    return int(found[counts.argmax()]) if len(found) else 0
+
+
+def type_of(schema: Any, name: str) -> Any:
+    """The type of a column, `a.b` of a field of the structs in `a`; None if there is none."""
+    if name in schema.names:
+        return schema.field(name).type
+    outer, _, inner = name.rpartition(".")
+    kind: Any = type_of(schema, outer) if outer else None
+    is_struct = kind is not None and _arrow().types.is_struct(kind)
+    return kind.field(inner).type if is_struct and kind.get_field_index(inner) >= 0 else None
+
+
+def column_of(table: Any, name: str) -> Any:
+    """A column of a table or batch, by a name that `type_of` knows."""
+    if name in table.schema.names:
+        return table.column(name)
+    outer, _, inner = name.rpartition(".")
+    return _arrow().compute.struct_field(column_of(table, outer), inner)
+
+
+def _vectors_in(table: Any, columns: Sequence[str], dims: int | None = None) -> GoodRows:
+    if _numbers_in(type_of(table.schema, columns[0])):
+        return vectors_of(column_of(table, columns[0]), dims)
+    numbers = [table.column(name).to_numpy(zero_copy_only=False) for name in columns]
+    return good_rows(np.stack(numbers, axis=1), _NOT_FINITE)
+
+
+def is_table(data: Any) -> bool:
+    """Whether it is a table of pandas, polars or Arrow."""
+    is_arrow = hasattr(data, "__arrow_c_stream__") and {"columns", "schema"} & {*dir(data)}
+    return bool(is_arrow) or (hasattr(data, "iloc") and hasattr(data, "columns"))
+
+
+def read_table(data: Any, column: str | None, ids: IdColumn) -> WordVectors:
+    """The vectors and ids of a table in memory, as of a file; one of numbers alone is a matrix."""
+    is_pandas = hasattr(data, "iloc")
+    if not is_pandas and not hasattr(data, "slice"):  # such as batches of DuckDB
+        data = _arrow("a table").table(data)
+    head = to_numpy(data[:1] if is_pandas else data.slice(0, 1))
+    if not (column or ids) and head.ndim == 2 and head.dtype.kind in "fiu":
+        return WordVectors(None, data)
+    pa = _arrow("a table")
+    table = pa.Table.from_pandas(data, preserve_index=False) if is_pandas else pa.table(data)
+    columns = find_columns(table.schema, "the table", column, ids)
+    matrix, bad, found = _vectors_in(table, columns.vectors)
+    if len(bad):
+        expected = f"{matrix.shape[1]} finite numbers"
+        raise InputError(f"the table, row {bad[0]}: found {found}, expected {expected}")
+    words = columns.ids and normalize_ids(column_of(table, columns.ids))
+    refuse_empty_ids(words or ())
+    return WordVectors(words, matrix)
 
 
 class ParquetBlocks(CountedBlocks):
@@ -150,13 +221,16 @@ class ParquetBlocks(CountedBlocks):
         if total != sum(groups) or min(groups, default=0) < 0:  # damaged, it may claim any number
             found = f"a damaged file ({total} rows, and {sum(groups)} in its row groups)"
             raise source.read_error(found, "a Parquet table")
-        dims = self._find_dims(source, table.schema_arrow) if total else 0
+        dims = self._find_dims(source, table.schema_arrow, len(groups)) if total else 0
         given = FoundWords(None) if source.words is None else words_for(source, total, dims)
         super().__init__(source, dims, source.rows_wanted(total), given)
         # Without the rows that repeat an id, the others would lose their numbers.
         self.named = self.words_apart = self.named or self._columns.ids is not None
-        if 4 * self._n_rows * dims > largest_inside(source.size):
-            self.n_rows = None  # it may be false: no memory is reserved for so many
+        parts = [table.metadata.row_group(i).total_byte_size for i in range(table.num_row_groups)]
+        size, most = max(4 * self._n_rows * dims, sum(parts)), largest_inside(source.size)
+        if size > most:  # it may be false, too
+            found = f"{source.size:,} bytes that unpack to {size:,}"
+            raise source.read_error(found, f"at most {most:,} (write it without compression)")
         vectors, named = self._columns
         several = f"the {len(vectors)} columns {vectors[0]!r} to {vectors[-1]!r}"
         which = several if len(vectors) > 1 else f"column {vectors[0]!r}"
@@ -174,18 +248,16 @@ class ParquetBlocks(CountedBlocks):
         groups = range(int(np.searchsorted(ends, start.offset, side="right")), last + 1)
         size = min(self.rows_at_once, _ROWS_AT_ONCE)
         done = start.offset
-        for first, batch in read_batches(self.source.path, names, groups=groups, size=size):
+        for first, batch in read_batches(
+            self.source.path, names, groups=groups, size=size, ids=ids
+        ):
             part = batch.slice(min(done - first, len(batch)), self._n_rows - done)
             if len(part) == 0:
                 continue
             named = self.words_at(done, done + len(part)) if words else None
             if ids and words:
-                named = _ids_of(self.source, part.column(ids), done)
-            if _is_vector(part.column(vectors[0]).type):
-                good = vectors_of(part.column(vectors[0]), self.dims)
-            else:
-                numbers = [part.column(name).to_numpy(False) for name in vectors]
-                good = good_rows(np.stack(numbers, axis=1), _NOT_FINITE)
+                named = ids_of(self.source, column_of(part, ids), done)
+            good = _vectors_in(part, vectors, self.dims)
             block = self.block(start, len(part), good, named)
             done += len(part)
             yield block
@@ -194,20 +266,57 @@ class ParquetBlocks(CountedBlocks):
                 return
         raise self.source.read_error(f"{done} rows", f"{self._n_rows}")
 
-    def _find_dims(self, source: Source, schema: Any) -> int:
+    def _find_dims(self, source: Source, schema: Any, n_groups: int) -> int:
         vectors, _ = self._columns
-        kind = schema.field(vectors[0]).type
-        if not _is_vector(kind):
+        kind = type_of(schema, vectors[0])
+        if not _numbers_in(kind):
             return len(vectors)
         kind = getattr(kind, "storage_type", kind)
         if hasattr(kind, "list_size"):
             if kind.list_size < 1:  # a damaged file may claim any size
                 raise source.read_error(f"vectors of {kind.list_size} numbers", "at least one")
             return int(kind.list_size)
+        if source.on_bad == "skip":  # the first vector may be a bad one: take what most have
+            sampled = range(0, n_groups, -(-n_groups // _GROUPS))
+            n = -(-_SAMPLE_ROWS // (64 * len(sampled)))
+            lengths, length_of = [np.empty(0, np.int64)], _arrow().compute.list_value_length
+            for group in sampled:
+                batches = read_batches(source.path, vectors, groups=[group], size=64)
+                for _, batch in islice(batches, n):
+                    lengths.append(length_of(column_of(batch, vectors[0])).fill_null(-1))
+            if dims := _usual(np.concatenate(lengths)):
+                return dims
         for _, batch in read_batches(source.path, vectors, size=64):
-            if dims := vectors_of(batch.column(0)).matrix.shape[1]:
+            if dims := vectors_of(column_of(batch, vectors[0])).matrix.shape[1]:
                 return int(dims)
         raise source.read_error("no vector", "at least one")
+
+
+def read_columns(source: Source) -> Any:
+    """The columns `source.kept` of tables, and of the folders that they are in."""
+    pa, tables, from_names = _arrow(source.path), [], set()
+    for path in source.files or [source.path]:
+        opened, folders = open_table(path), partitions(path)
+        there = opened.schema_arrow.names
+        if missing := [name for name in source.kept if name not in [*there, *folders]]:
+            found = f"found columns {', '.join([*there, *folders][:12])}"
+            raise ReadError(f"{path}: {found}, expected one named {missing[0]!r}")
+        read = opened.read([name for name in source.kept if name in there])
+        columns = dict(zip(read.column_names, read.columns, strict=True))
+        for name in set(source.kept) - set(there):
+            value = pa.scalar(folders[name], pa.string())
+            columns[name] = pa.repeat(value, opened.metadata.num_rows)
+            from_names.add(name)
+        tables.append(pa.table({name: columns[name] for name in source.kept}))
+    try:
+        table = pa.concat_tables(tables, promote_options="permissive").slice(0, source.limit)
+    except pa.ArrowException as error:
+        raise source.read_error(first_line(error), "columns of the same types") from None
+    for name in from_names:
+        with suppress(pa.ArrowException):  # whole numbers, if all of them are
+            number = table.schema.get_field_index(name)
+            table = table.set_column(number, name, table.column(name).cast(pa.int64()))
+    return table
 
 
 def read_id_column(source: Source) -> list[str]:
@@ -218,8 +327,8 @@ def read_id_column(source: Source) -> list[str]:
         there = ", ".join(schema.names[:12])
         raise source.read_error(f"columns {there}", "one with the words: name it with --ids")
     _check_holds_ids(schema, str(source.path), names[0])
-    batches = read_batches(source.path, names)
-    return [word for first, batch in batches for word in _ids_of(source, batch.column(0), first)]
+    batches = read_batches(source.path, names, ids=names[0])
+    return [word for first, batch in batches for word in ids_of(source, batch.column(0), first)]
 
 
 def may_hold_ids(path: Path) -> bool:
@@ -238,13 +347,11 @@ def _columns_of_ids(schema: Any) -> list[str]:
 
 
 def _arrow(path: str | os.PathLike[str] = "Parquet") -> Any:
-    try:
+    with from_extra(f"reading {Path(path).name}", "parquet"):
         import pyarrow as pa
         import pyarrow.compute
         import pyarrow.fs
         import pyarrow.parquet
-    except ImportError as error:
-        raise MissingExtraError(f"reading {Path(path).name}", "parquet") from error
     return pa
 
 
@@ -261,22 +368,28 @@ def _group_rows(table: Any) -> list[int]:
     return [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
 
 
-def _is_vector(kind: Any) -> bool:
+def _numbers_in(kind: Any) -> str:
+    """What lists hold: "float", "int8" or "uint8"; nothing if it is anything else."""
     types, kind = _arrow().types, getattr(kind, "storage_type", kind)  # the lists of a tensor
-    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return is_list and bool(types.is_floating(kind.value_type))
+    if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
+        return ""
+    if types.is_floating(kind.value_type):
+        return "float"
+    return str(kind.value_type) if str(kind.value_type) in ("int8", "uint8") else ""
 
 
 def _holds_ids(kind: Any, *, numbers: bool = True) -> bool:
     types = _arrow().types
     kind = kind.value_type if types.is_dictionary(kind) else kind
     is_string = types.is_string(kind) or types.is_large_string(kind)
-    return bool(is_string or (numbers and types.is_integer(kind)))
+    is_string = is_string or str(kind) == "string_view"  # of polars
+    is_uuid = str(getattr(kind, "storage_type", kind)) == "fixed_size_binary[16]"
+    return bool(is_string or (numbers and (types.is_integer(kind) or is_uuid)))
 
 
 def _check_holds_ids(schema: Any, where: str, name: IdColumn) -> None:
-    if name and not _holds_ids(kind := schema.field(name).type):
-        expected = "strings or whole numbers (--ids names another column, --no-ids none)"
+    if name and not _holds_ids(kind := type_of(schema, name)):
+        expected = "strings or whole numbers, or UUIDs (--ids names another column, --no-ids none)"
         raise ReadError(f"{where}, column {name!r}: found {kind}, expected {expected}")
 
 
@@ -296,12 +409,20 @@ def _float_columns(schema: Any, where: str) -> list[str]:
     return [numbers[number] for number in sorted(numbers)]
 
 
-def _ids_of(source: Source, column: Any, first: int) -> list[str]:
+def ids_of(source: Source, column: Any, first: int) -> list[str]:
+    """The ids in a column, of which the first is that of row `first`."""
+    if hasattr(column, "dictionary"):  # few strings may stand in many rows
+        with _damage_refused(source.path):  # an index may be wrong
+            lengths = _arrow().compute.binary_length(column.dictionary)
+            n_bytes = lengths.take(column.indices).sum().as_py() or 0
+        if n_bytes > _MAX_IDS:
+            found = f"{n_bytes:,} bytes of ids in {len(column):,} rows"
+            raise source.read_error(found, "short ids", f"row {first}")
     if column.null_count:
         row = first + column.is_null().index(True).as_py()
         raise source.read_error("a null", "an id", f"row {row}")
     try:
-        ids = list(map(str, column.to_pylist()))
+        ids = list(normalize_ids(column))
     except UnicodeDecodeError as error:
         where = f"row {first} or after"
         raise source.read_error("an id that is not UTF-8", "UTF-8", where) from error

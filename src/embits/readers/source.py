@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, Self, TypedDict
+from typing import IO, Any, Literal, Self, TypeAlias, TypedDict
 
 from embits import checks
 from embits.arrays import Progress
@@ -23,6 +23,8 @@ from embits.remote import Fetched
 
 OnBad = Literal["raise", "skip"]
 Repeats = Literal["first", "refuse"]
+AnyPath: TypeAlias = str | os.PathLike[str]
+Paths: TypeAlias = AnyPath | Sequence[AnyPath]
 Words = Sequence[str] | str | os.PathLike[str]
 IdColumn = str | Literal[False] | None  # False: no ids; None: the column with a usual name
 
@@ -80,7 +82,7 @@ def known_other(head: bytes) -> str | None:
     return next((name for magic, name in _NOT_VECTORS.items() if head.startswith(magic)), html)
 
 
-class CellBudget(TypedDict, total=False):
+class Reading(TypedDict, total=False):
     """The options of `read_vectors`, but for `progress`."""
 
     limit: int | None
@@ -94,9 +96,9 @@ class CellBudget(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Source:
-    """A file and the caller's options: the arguments of `read_vectors`, checked."""
+    """A file, or several, and the caller's options: the arguments of `read_vectors`, checked."""
 
-    path: Path
+    path: Path  # of several files, the folder that they are in
     limit: int | None = None
     on_bad: OnBad = "raise"
     progress: Progress | None = None
@@ -107,6 +109,9 @@ class Source:
     encoding: str = "utf-8"
     keeps_numbers: bool = True  # rows without words, as ids, if bad ones are left out
     fetched: Fetched | None = None  # what keeps `path`, a copy of a file at an address
+    files: tuple[Path, ...] = ()  # several, in their order
+    kept: tuple[str, ...] = ()  # columns that are read elsewhere
+    is_part: bool = False  # one of several files, which may have no rows
 
     def __post_init__(self) -> None:
         if self.limit is not None:
@@ -126,7 +131,7 @@ class Source:
     def check_regular(self) -> None:
         """Refuse a folder, and what never ends or blocks: pipes and devices."""
         if self.path.is_dir():
-            raise self.read_error("a directory", "a file")
+            raise self.read_error("a directory", "a file, or a folder of .npy or Parquet files")
         with suppress(PermissionError):  # the reader raises the error
             checks.open_regular(self.path, error=ReadError).close()
 
@@ -150,11 +155,11 @@ class Source:
 
     @property
     def size(self) -> int:
-        return self.path.stat().st_size
+        return sum(path.stat().st_size for path in self.files or [self.path])
 
     def paths(self) -> list[Path]:
         beside = [Path(self.words)] if isinstance(self.words, str | os.PathLike) else []
-        return [self.path, *beside]
+        return [*(self.files or [self.path]), *beside]
 
     def rows_wanted(self, n_rows: int) -> int:
         """How many of `n_rows` the limit allows."""

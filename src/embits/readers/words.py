@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import json
 import logging
 import os
 import re
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from embits.arrays import blocks
+from embits.bounded_json import Limits, parse_json
 from embits.errors import EmbitsError, InputError, ReadError
 from embits.ids.vocabulary import WordRun
 from embits.readers.source import BYTE_ORDER_MARK, PARQUET, Source
@@ -110,7 +110,7 @@ def read_words(
         raise source.read_error(found, expected, f"byte {error.start}") from error
     content = content.removeprefix(BYTE_ORDER_MARK)
     if is_json:
-        return _words_in_json(source, content.decode())
+        return _words_in_json(source, content, n_rows)
     return WordRun.from_lines(content) if content.removesuffix(b"\n") else [""] if content else []
 
 
@@ -162,10 +162,11 @@ def _check_utf8(content: bytes) -> None:
     decoder.decode(b"", final=True)
 
 
-def _words_in_json(source: Source, text: str) -> list[str]:
+def _words_in_json(source: Source, text: bytes, n_rows: int | None) -> list[str]:
+    limits = Limits(sys.maxsize, 100_000 + 16 * (n_rows or 1 << 20), 10_000)  # of a tokenizer
     try:
-        data: Any = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        data: Any = parse_json(text, limits)
+    except ValueError as error:
         raise source.read_error(f"broken JSON ({error})", "a list of words") from error
     if isinstance(data, dict) and isinstance(data.get("model"), dict):
         data = data["model"].get("vocab")  # a Hugging Face tokenizer.json

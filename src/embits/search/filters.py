@@ -90,6 +90,11 @@ class Selection:
     def _is_sparse(self) -> bool:
         return len(self) * _ROWS_PER_SORTED < self.n
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows and the mask, as far as they are made."""
+        return sum(each.nbytes for each in vars(self).copy().values() if hasattr(each, "nbytes"))
+
     def __repr__(self) -> str:
         return f"<Selection: {len(self):,} of {self.n:,} rows>"
 
@@ -321,8 +326,12 @@ def mask_filter(given: Selection | list[Selection]) -> _core.Filter:
 
 def are_few(selection: Selection, n_queries: float, width: int, read: float = 1) -> bool:
     """Whether to scan copies of the codes that pass, made once, or a share `read` of all codes."""
-    copy = _COPY_COST + _ACCESS_BYTES / max(width, 1)
-    return len(selection) * (n_queries + copy) < read * selection.n * n_queries
+    return len(selection) * copied_cost(n_queries, width) < read * selection.n
+
+
+def copied_cost(n_queries: float, width: int) -> float:
+    """What a query costs for each row whose code is copied, in rows that are read in order."""
+    return 1 + (_COPY_COST + _ACCESS_BYTES / max(width, 1)) / max(n_queries, 1e-9)
 
 
 def _is_for_each(given: Any) -> bool:

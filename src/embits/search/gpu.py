@@ -12,6 +12,7 @@ A filter that few rows pass is a search of copies of their codes; others are a m
 from __future__ import annotations
 
 from importlib import import_module
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from embits.arrays import torch_device
 from embits.checks import packed_codes, packed_queries, wanted_rows
-from embits.errors import InputError, MissingExtraError
+from embits.errors import InputError, from_extra
 from embits.search.filters import Selection, parse_filters
 from embits.search.results import NO_DISTANCE, NO_ROW, DistanceResult
 
@@ -36,7 +37,7 @@ class DeviceIndex:
     """Codes in a GPU's memory, and exact search over them, with the results of `top_k`.
 
     The codes are copied once, and may be mapped. A search uses up to 2 GB of scratch memory. A
-    `Selection` is copied once as well. Use one object from one thread at a time.
+    `Selection` is copied once as well. Any number of threads may search one object, in turn.
 
     Args:
         codes: Packed codes, uint8 of shape (n, width).
@@ -54,10 +55,8 @@ class DeviceIndex:
     def __init__(self, codes: NDArray[np.uint8], device: str = "cuda") -> None:
         codes = packed_codes(codes)
         self._torch, place = torch_device(device, "searching")
-        try:
+        with from_extra(f"searching on device={device!r}", "gpu"):
             self._kernels = import_module("embits.search._gpu_kernels")
-        except ImportError:
-            raise MissingExtraError(f"searching on device={device!r}", "gpu") from None
         if place.type != "cuda" and not self._kernels.INTERPRETED:
             raise InputError(f"device is {device!r}: embits.search.top_k searches on the CPU")
         self._n, self._width = map(int, codes.shape)
@@ -69,6 +68,7 @@ class DeviceIndex:
             block = np.array(codes[start : start + _UPLOAD_ROWS])  # PyTorch needs writable memory
             there = self._codes[start : start + len(block), : self._width]
             there.copy_(self._torch.from_numpy(block))
+        self._searching = Lock()
         self._last: tuple[Selection | None, _Scanned] = (None, (self._codes, self._n, None, None))
 
     def __len__(self) -> int:
@@ -85,8 +85,14 @@ class DeviceIndex:
         """As `embits.search.top_k`; queries with filters of their own are searched one by one."""
         queries = packed_queries(queries, self._width)
         filters = parse_filters(self._n, queries.shape[:-1], where, exclude)
-        if isinstance(filters, list):
-            return self._each(queries, k, filters)
+        with self._searching:  # a search takes most of the GPU, and its scratch memory
+            if isinstance(filters, list):
+                return self._each(queries, k, filters)
+            return self._top_k(queries, k, filters)
+
+    def _top_k(
+        self, queries: NDArray[np.uint8], k: int, filters: Selection | None
+    ) -> DistanceResult:
         k = wanted_rows(k, self._n if filters is None else len(filters))
         shape = (*queries.shape[:-1], k)
         if not k:
@@ -109,7 +115,7 @@ class DeviceIndex:
         shape = (len(filters), wanted_rows(k, max(map(len, filters), default=0)))
         result = DistanceResult(np.full(shape, NO_DISTANCE), np.full(shape, NO_ROW, np.int64))
         for q, selection in enumerate(filters):
-            distances, rows = self.top_k(queries[q], k, where=selection)
+            distances, rows = self._top_k(queries[q], k, selection)
             result.distances[q, : len(rows)], result.rows[q, : len(rows)] = distances, rows
         return result
 

@@ -44,7 +44,8 @@ def top_k(
             or a `Selection`; or a filter for each query: a mask of shape (q, n), or a list of q
             filters, where None is all rows.
         exclude: The rows that may not be found, in the same forms.
-        recall: Read only as many cells of `StoredCodes` as find this share of the rows, or `Probes`.
+        recall: Of `StoredCodes` with cells, read as many cells as find this share of the rows, or
+            `Probes`.
 
     Returns:
         A named pair that unpacks: `distances` (q, k) int32 and `rows` (q, k) int64, nearest
@@ -183,31 +184,40 @@ def _run_batches(
     parts: list[tuple[Any, Any, bool]]  # an index of queries, their filters, and whether to copy
     if isinstance(filters, list):
         most = max(map(len, filters), default=0)
+        k = checks.wanted_rows(k, most)
         # In a batch, comparing a code with one more query takes down to a fifth of the time.
         gain = 1 + min(len(filters), 16) / 4
-        few = [reading.are_few(each, 1 / gain, width) for each in filters]
+        few = [reading.are_few(each, 1 / gain, width, k) for each in filters]
         places = [(np.flatnonzero(np.equal(few, kind)), kind) for kind in (True, False)]
         parts = [(part, [filters[q] for q in part], kind) for part, kind in places if len(part)]
     else:
         most = n if filters is None else len(filters)
-        is_few = filters is not None and reading.are_few(filters, n_queries, width)
+        k = checks.wanted_rows(k, most)
+        is_few = filters is not None and reading.are_few(filters, n_queries, width, k)
         parts = [(..., filters, is_few)]
-    shape = (*queries.shape[:-1], checks.wanted_rows(k, most))
+    shape = (*queries.shape[:-1], k)
     values, rows = np.empty(shape, no_value.dtype), np.empty(shape, np.int64)
     if isinstance(filters, list):
         values[:], rows[:] = no_value, results.NO_ROW
     for part, own, is_few in parts:
+        some_values, some_rows = values[part], rows[part]  # of some queries, copies
         passed = native = None
         if own is not None:
-            passed = np.full(n_queries, most) if part is ... else np.array([*map(len, own)])
+            counts = len(own) if isinstance(own, Selection) else [*map(len, own)]
+            passed = np.broadcast_to(counts, some_rows.shape[:-1]).ravel()
             native = row_filter(own, stored.places) if is_few else mask_filter(own)
-        cells = None if is_few else reading.native(part, passed, n, rows.shape[-1])
-        some_values, some_rows = values[part], rows[part]  # of some queries, copies
+        cells = None if is_few else reading.native(part, passed, n, k, width)
         with simd_errors:
             search(part, some_values, some_rows, native, cells)
         n_passed = most * n_queries if passed is None else int(passed.sum())
         reading.rows_read += n_passed if cells is None else cells.rows_read
         values[part], rows[part] = some_values, some_rows
+        if cells is not None and reading.gave_up.any():  # these scan the rows that pass
+            rest = np.flatnonzero(reading.gave_up)
+            if isinstance(own, list):
+                parts.append((part[rest], [own[q] for q in rest], True))
+            else:
+                parts.append((part if queries.ndim == 1 else rest, own, True))
     return values, stored.rows.live(rows)
 
 

@@ -67,7 +67,8 @@ class RowMap:
             return rows
         places = np.searchsorted(self.removed, rows)
         is_removed = self.removed[np.minimum(places, len(self.removed) - 1)] == rows
-        return np.where(is_removed | (rows < 0), -1, rows - places)
+        live: NDArray[np.int64] = np.where(is_removed | (rows < 0), -1, rows - places)
+        return live
 
     def removed_in(self, segment: int) -> NDArray[np.int64]:
         """The removed rows of a segment, counted from its start."""

@@ -16,8 +16,10 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.binary_vectors import BinaryVectors
-from embits.errors import InputError, MissingExtraError, ReadError
+from embits.binary_vectors import BinaryRows
+from embits.bounded_json import parse_json
+from embits.checks import read_small
+from embits.errors import InputError, ReadError, from_extra
 from embits.file.atomic import atomic_write
 from embits.search.results import ScoreResult
 from embits.searchable import with_ids
@@ -43,11 +45,9 @@ class Encoder(Protocol):
 
 def sentence_transformer(name: str) -> Encoder:
     """A model of the package sentence-transformers."""
-    try:
+    what, line = f"{name!r}, which is no file or folder", "pip install sentence-transformers"
+    with from_extra(f"the encoder {what}", "text", f"its package: {line}"):
         package = import_module("sentence_transformers")
-    except ImportError:
-        hint, what = "pip install sentence-transformers", f"{name!r}, which is no file or folder"
-        raise MissingExtraError(f"the encoder {what}", "text", hint) from None
     try:
         return cast("Encoder", package.SentenceTransformer(name))
     except (OSError, ValueError) as error:
@@ -73,7 +73,7 @@ def kept_encoder(folder: Path) -> Encoder:
     if (folder / ENCODER).is_file():
         return TextEncoder.load(folder / ENCODER, verify=True)
     try:
-        name = json.loads((folder / MODEL).read_bytes())["sentence-transformers"]
+        name = parse_json(read_small(folder / MODEL, 1 << 16))["sentence-transformers"]
     except FileNotFoundError:
         raise InputError(f"{folder} has no text encoder: `embits index` writes {ENCODER}") from None
     except (ValueError, KeyError, TypeError):
@@ -86,7 +86,7 @@ def vectors_of(encoder: Encoder, texts: list[str]) -> NDArray[np.float32]:
     return np.asarray(encoder.encode(texts), np.float32)
 
 
-def texts_of(bits: BinaryVectors) -> list[str]:
+def texts_of(bits: BinaryRows) -> list[str]:
     """What is searched of rows: their titles, where they have some, and their texts."""
     columns, none = bits.get(rows=np.arange(len(bits))), [None] * len(bits)
     parts = zip(columns.get("title", none), columns.get("text", none), strict=True)
@@ -94,7 +94,7 @@ def texts_of(bits: BinaryVectors) -> list[str]:
 
 
 def search_texts(
-    bits: BinaryVectors,
+    bits: BinaryRows,
     encoder: Encoder,
     texts: str | list[str],
     k: int,
@@ -124,7 +124,7 @@ def search_texts(
     return with_ids(now, ScoreResult(scores, rows))
 
 
-def _meanings(bits: BinaryVectors, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+def _meanings(bits: BinaryRows, vector: NDArray[np.float32]) -> NDArray[np.float32]:
     """Standardized scores of all rows by their codes."""
     scores = np.zeros(len(bits), np.float32)
     if vector.any():
@@ -147,11 +147,9 @@ class Words:
     takes seconds to make.
     """
 
-    def __init__(self, bits: BinaryVectors) -> None:
-        try:
+    def __init__(self, bits: BinaryRows) -> None:
+        with from_extra("hybrid searches", "text"):
             self._bm25s = import_module("bm25s")
-        except ImportError:
-            raise MissingExtraError("hybrid searches", "text") from None
         texts = texts_of(bits)
         digest = hashlib.sha256(json.dumps([self._bm25s.__version__, texts]).encode()).hexdigest()
         kept = cache_folder() / f"bm25-{digest[:32]}"
@@ -161,13 +159,13 @@ class Words:
         self._index = self._bm25s.BM25()
         self._index.index(self._tokenized(texts), show_progress=False)
         with suppress(OSError):
-            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.parent.mkdir(0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
                 self._index.save(f"{folder}/index")
                 Path(folder, "index").replace(kept)
 
     @classmethod
-    def of(cls, bits: BinaryVectors) -> Words:
+    def of(cls, bits: BinaryRows) -> Words:
         """The index of rows, which they keep."""
         if "_words_of_texts" not in vars(bits):
             bits._words_of_texts = cls(bits)  # type: ignore[attr-defined]
@@ -196,7 +194,7 @@ class Words:
         return np.asarray(self._index.get_scores(words), np.float32)
 
 
-def least_score(bits: BinaryVectors, encoder: Encoder) -> float:
+def least_score(bits: BinaryRows, encoder: Encoder) -> float:
     """The score that texts of random letters seldom reach: no answer scores less."""
     rng, abc = random.Random(0), string.ascii_lowercase
     words = ["".join(rng.choices(abc, k=rng.randint(4, 9))) for _ in range(600)]

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import LazyRows, Progress, as_float32, blocks, unit_rows
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows, BinaryVectors
 from embits.checks import check_n_bits, choice, number, whole
 from embits.coders import ITQ, Coder, Neural, coder_class, new_coder
 from embits.coders.base import Estimator
-from embits.errors import EmbitsError, FormatError, InputError, NotFittedError
+from embits.errors import EmbitsError, FormatError, InputError, MissingExtraError, NotFittedError
 from embits.file import store
 from embits.file.contents import open_parts
 from embits.file.overwrite import check_target
@@ -154,7 +154,7 @@ class TextEncoder(Estimator):
         if isinstance(source, str | os.PathLike) and Path(source).is_file():
             is_encoder = store.open_file(Path(source)).text is not None
             return self._take(Path(source)) if is_encoder else self._open_words(source)
-        if isinstance(source, BinaryVectors | WordVectors):
+        if isinstance(source, BinaryRows | WordVectors):
             return self._open_words(source)
         if not isinstance(source, str | os.PathLike):
             raise InputError(f"source is {source!r:.80}, expected a folder, a file or a name")
@@ -199,7 +199,7 @@ class TextEncoder(Estimator):
         elif isinstance(source, WordVectors):
             coder = new_coder(self.method, self.n_bits, {}).fit(source.matrix)
             bits = BinaryVectors.encoded(source, coder, lengths=True)
-        if not isinstance(bits, BinaryVectors):
+        if not isinstance(bits, BinaryRows):
             raise InputError(f"source is {source!r:.80}, expected a file of words")
         bits = bits.merged()
         if not isinstance(bits.words, Vocabulary):
@@ -442,6 +442,11 @@ class TextEncoder(Estimator):
             raise FormatError(f"{path}: not a text encoder: {hint}")
         try:
             self._from_contents(contents)
+            if verify:
+                with suppress(MissingExtraError):  # the tokenizer was unpacked at least
+                    self._tokens.check()
+                if self.coder_ is not None:
+                    self.coder_.check_learned()
         except (InputError, KeyError, TypeError, ValueError) as error:
             reason = str(error) if isinstance(error, EmbitsError) else "its settings do not fit"
             raise FormatError(f"{path}: damaged: {reason:.300}") from None
@@ -453,22 +458,26 @@ class TextEncoder(Estimator):
         self.table_ = Table.from_tensors(contents.codes, contents.n_bits, dims, text, settings)
         self._rows = None
         if "rows" in text:
-            self._rows = array_of("rows", text, np.uint32, (len(text["rows"]),))
+            self._rows = array_of("rows", text, np.uint32, (text["rows"].size,))
+            if self._rows.max(initial=0) >= max(n, 1):
+                raise InputError(f"a token has no row among {n:,}")
         unknown, self._texts = settings.get("unknown"), settings.get("texts", 0)
         for name, value in (("unknown", 0 if unknown is None else unknown), ("texts", self._texts)):
             whole(name, value, most=store.MAX_SIZE)
         if "tokenizer" in text:
-            packed = array_of("tokenizer", text, np.uint8, (len(text["tokenizer"]),))
+            packed = array_of("tokenizer", text, np.uint8, (text["tokenizer"].size,))
             self._tokens = TokenizerTokens(packed.tobytes(), self._n_tokens, unknown)
         else:
             words = open_words(contents.tensors, n)
             parts = store.with_prefix(_SUBWORDS, contents.tensors)
-            if words is None or len(words) != n:
+            if words is None or len(words) != n or self._rows is not None:
                 raise InputError("it has neither a tokenizer nor words")
             self._tokens = WordTokens(words, Subwords.from_tensors(parts, dims) if parts else None)
         self._model_weights, self._frequencies = (
             byte_scale(name, text, self._n_tokens, settings) for name in ("weights", "frequencies")
         )
+        if self._frequencies and len(self._frequencies) and not self._frequencies.steps.any():
+            raise InputError("no token was ever seen by its frequencies")
         self._mean = self._whitening = self.coder_ = None
         if "whitening" in text:
             self._mean = array_of("mean", text, np.float32, (dims,))
@@ -481,7 +490,9 @@ class TextEncoder(Estimator):
         self._chosen_weights("uniform")
         self.whiten = number("whiten", settings.get("whiten", 0), 0, 0.5)
         self.n_bits, self.method = contents.n_bits, contents.method
-        self._normalize = bool(settings.get("normalize"))
+        self._normalize = settings.get("normalize", False)
+        if not isinstance(self._normalize, bool):
+            raise InputError(f"normalize is {self._normalize!r:.80}, expected true or false")
         self._finish()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from embits.bounded_json import Limits, parse_json
 from embits.errors import InputError, ReadError
 from embits.readers.source import Source, Stream
 
@@ -22,6 +23,7 @@ _IDS = "id", "_id"
 _NUMBER = r"-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][+-][0-9]+)?"  # not 007, +49 or 1_000
 _NUMBERS = {int: re.compile("0|-?[1-9][0-9]{0,17}"), float: re.compile(_NUMBER)}
 _PART = re.compile(r"#[0-9]+\Z")
+_RECORD = Limits(1 << 26, 1_000_000, 10_000)  # a line
 _OWN = {"id": "id_", "lengths": "lengths_", "floats": "floats_", "cells": "cells_"}
 
 
@@ -125,10 +127,10 @@ def _records(path: Path, name: str) -> Iterator[Passage]:
     for line, content in enumerate(text.split("\n"), 1):
         if content.strip():
             try:
-                record = json.loads(content)
+                record = parse_json(content, _RECORD)
                 if "\\u" in content:  # an escape may be half of a surrogate pair
                     json.dumps(record, ensure_ascii=False).encode()
-            except (ValueError, RecursionError) as error:
+            except ValueError as error:
                 odd = "half of a surrogate pair" if isinstance(error, UnicodeError) else None
                 raise ReadError(f"{path}, line {line}: {odd or 'not valid JSON'}") from None
             yield _record(path, name, line, record)

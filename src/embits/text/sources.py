@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._version import __version__
+from embits.bounded_json import SETTINGS, Limits, parse_json
 from embits.checks import check_finite, open_regular
 from embits.errors import InputError, MissingExtraError, ReadError
+from embits.text.tokenizer import tokenizer_limits
 
-MAX_JSON = 1 << 28
 WORDLLAMA = "wordllama"
 _LAYOUTS = (  # the table and the tokenizer, in a folder
     ("model.safetensors", "tokenizer.json"),
@@ -55,7 +56,7 @@ def read_static(source: str | os.PathLike[str]) -> StaticModel:
         raise InputError(f"{source}: no such folder or package; expected {kinds}")
     spec = find_spec(WORDLLAMA)  # finds it without importing it
     if spec is None or not spec.submodule_search_locations:
-        hint = f"pip install {WORDLLAMA} 'embits[text]'"
+        hint = f"its package: pip install {WORDLLAMA} tokenizers"
         raise MissingExtraError("WordLlama's table of tokens", "text", hint)
     package = Path(next(iter(spec.submodule_search_locations)))
     table = _only(package / "weights", "*_256.safetensors")
@@ -84,13 +85,13 @@ def _read_folder(folder: Path) -> StaticModel:
     return _model(table, tokenizer, config)
 
 
-def _json(path: Path) -> dict[str, Any]:
-    with open_regular(path, MAX_JSON, ReadError) as file:
+def _json(path: Path, limits: Limits = SETTINGS) -> dict[str, Any]:
+    with open_regular(path, limits.n_bytes, ReadError) as file:
         content = file.read()
     try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        raise ReadError(f"{path}: not valid JSON") from None
+        found = parse_json(content, limits)
+    except ValueError as error:
+        raise ReadError(f"{path}: not usable JSON: {error!s:.200}") from None
     if not isinstance(found, dict):
         raise ReadError(f"{path}: {shortened(found)}, expected a JSON object")
     return found
@@ -108,9 +109,9 @@ def _model(table: Path, tokenizer: Path, config: dict[str, Any]) -> StaticModel:
         check_finite(vectors)
     except InputError as error:
         raise ReadError(f"{table}: {error}") from None
-    settings = _json(tokenizer)
     rows, weights = tensors.get("mapping"), tensors.get("weights")
     n = len(vectors) if rows is None else rows.size
+    settings = _json(tokenizer, tokenizer_limits(n))
     if rows is not None and (
         rows.ndim != 1 or rows.dtype.kind not in "iu" or not n
         or rows.min() < 0 or rows.max() >= len(vectors)
@@ -139,22 +140,24 @@ def _unknown(settings: dict[str, Any]) -> int | None:
 
 def _read_tensors(path: Path) -> dict[str, NDArray[Any]]:
     """The tensors of any safetensors file; bfloat16 and empty ones are left out."""
-    data = np.fromfile(path, np.uint8)  # a table is at most a gigabyte or two
+    tensors = dict[str, NDArray[Any]]()
     try:
+        data = np.memmap(path, np.uint8, "r")
         length = int.from_bytes(data[:8].tobytes(), "little")
-        if not 0 < length <= len(data) - 8:
+        if not 0 < length <= min(len(data) - 8, SETTINGS.n_bytes):
             raise ValueError
-        header = json.loads(data[8 : 8 + length].tobytes())
-        tensors = {}
+        header = parse_json(data[8 : 8 + length].tobytes())
+        left = len(data) - 8 - length
         for name, entry in header.items():
             if name != "__metadata__" and entry["dtype"] in _DTYPES:
                 start, stop = (8 + length + int(each) for each in entry["data_offsets"])
-                if not 8 + length <= start <= stop <= len(data):
+                left -= stop - start  # two over the same bytes would be copied twice
+                if left < 0 or not 8 + length <= start <= stop <= len(data):
                     raise ValueError
                 dtype = np.dtype(_DTYPES[entry["dtype"]])
                 flat = np.frombuffer(data[start:stop].tobytes(), dtype)
                 tensors[name] = flat.reshape(entry["shape"])
-    except (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ArithmeticError, ValueError, KeyError, TypeError, AttributeError):
         raise ReadError(f"{path}: not a safetensors file, or damaged") from None
     return tensors
 

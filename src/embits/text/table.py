@@ -21,7 +21,7 @@ from embits.arrays import blocks, unit_rows, unpack
 from embits.checks import is_usual, whole
 from embits.coders.neural.coder import NET
 from embits.coders.neural.net import LARGEST, Net
-from embits.errors import FormatError, InputError
+from embits.errors import InputError
 from embits.segment import Lengths, vector_lengths
 
 Floats = NDArray[np.float32]
@@ -104,8 +104,6 @@ class Table:
 
     def pool(self, rows: NDArray[np.uint32], weights: Floats, ends: NDArray[np.int64]) -> Floats:
         """Weighted sums, (len(ends), dims), of the rows of texts, each of which ends in `ends`."""
-        if rows.max(initial=0) >= max(len(self.codes), 1):
-            raise FormatError(f"damaged: a token has no row among {len(self.codes):,}")
         if self.net is not None:
             pooled = np.zeros((len(ends), self.dims), np.float32)
             for text, (start, end) in enumerate(pairwise([0, *ends.tolist()])):

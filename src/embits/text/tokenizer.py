@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 import zlib
 from contextlib import suppress
 from itertools import groupby
@@ -16,29 +17,43 @@ from typing import Any
 
 import numpy as np
 
+from embits.bounded_json import Limits, parse_json
 from embits.errors import FormatError, InputError
 
 MAX_TOKENIZER = 1 << 26
 """Bytes of a tokenizer before it is compressed: more is damage or an attack."""
 
+_MOST_TOKENS = 1 << 20
+_MAX_ADDED = 1 << 16  # characters of all added tokens
+_MAX_GROWTH = 1 << 12  # characters that normalization makes of one
 _MAX_SPLIT = 256  # characters of a token that may be split at every place
 _MAX_WORK = 1 << 26  # steps that take merges apart
 _MERGE_WORK = 32  # steps that every merge takes
 _SEPARATORS = " \x01\x02\x03\x04\x05\x06\x07"
-_DAMAGE = (zlib.error, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_DAMAGE = (zlib.error, ValueError, LookupError, TypeError, AttributeError)
+
+
+def tokenizer_limits(n: int) -> Limits:
+    """The most JSON that a tokenizer of n tokens has."""
+    return Limits(min(MAX_TOKENIZER, (1 << 20) + 512 * n), 100_000 + 16 * n, 10_000 + n)
 
 
 def pack_tokenizer(json_text: str) -> bytes:
     """The bytes in a file of the text of a `tokenizer.json`; InputError if it is not one."""
     try:
-        settings = json.loads(json_text)
+        settings = parse_json(
+            json_text, tokenizer_limits(_MOST_TOKENS)._replace(n_bytes=sys.maxsize)
+        )
         model = settings["model"]
         if not isinstance(model["type"], str) or not isinstance(model["vocab"], dict | list):
             raise TypeError
         if model.get("merges"):  # older texts have "left right" in place of pairs
             pairs = [each.split(" ") if isinstance(each, str) else each for each in model["merges"]]
             model["merges"] = pairs
+        _check_work(settings)
         as_it_is = _compressed({"tokenizer": settings})
+    except FormatError:
+        raise
     except _DAMAGE:
         given = shortened(json_text)
         raise InputError(f"the tokenizer is {given}, expected a tokenizer.json") from None
@@ -53,15 +68,22 @@ def pack_tokenizer(json_text: str) -> bytes:
     raise InputError(f"the tokenizer is longer than the {limit} that a file may have")
 
 
-def unpack_tokenizer(packed: bytes) -> str:
-    """The text of a `tokenizer.json` that gives the same tokens; FormatError if it is damaged."""
+def unpack_tokenizer(packed: bytes, n: int = _MOST_TOKENS, *, without: tuple[str, ...] = ()) -> str:
+    """The text of a `tokenizer.json` of at most n tokens that gives the same ones.
+
+    Those `without` are left out. FormatError: It is damaged, or would take much time or memory.
+    """
+    limits = tokenizer_limits(n)
     try:
         inflate = zlib.decompressobj()
-        about = json.loads(inflate.decompress(packed, MAX_TOKENIZER))
+        content = inflate.decompress(packed, limits.n_bytes)
         if not inflate.eof or inflate.unused_data:
             raise ValueError
+        about = parse_json(content, limits)
         settings = about["tokenizer"]
         if "tokens" in about:
+            if about["tokens"].count(about["separator"]) > min(limits.values, _MOST_TOKENS):
+                raise ValueError
             model, tokens = settings["model"], about["tokens"].split(about["separator"])
             model["vocab"] = {token: number for number, token in enumerate(tokens)}
             if "merges" in about:
@@ -69,9 +91,30 @@ def unpack_tokenizer(packed: bytes) -> str:
             if "scores" in about:
                 scores = _to_scores(about["scores"])
                 model["vocab"] = list(zip(tokens, scores, strict=True))
+        _check_work(settings)
+        settings |= dict.fromkeys(without)
         return json.dumps(settings, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except FormatError:
+        raise
     except _DAMAGE:
         raise FormatError("damaged: the tokenizer is not one that embits wrote") from None
+
+
+def _check_work(settings: dict[str, Any]) -> None:
+    """Refuse what the package `tokenizers` would expand."""
+    vocab, growth = settings["model"]["vocab"], 1
+    n_added = sum(len(each["content"]) for each in settings.get("added_tokens") or ())
+    # Unigram takes 340 bytes of memory for each character.
+    n_letters = sum(len(token) for token, _ in vocab) if isinstance(vocab, list) else 0
+    parts = [settings.get("normalizer") or {}]
+    while parts:
+        part = parts.pop()
+        parts += part.get("normalizers") or ()
+        before, after = (part.get("pattern") or {}).get("String") or "", part.get("content") or ""
+        growth *= max(1, -(-len(after) // len(before)) if before else len(after) + 1)
+        growth = min(growth * max(1, len(part.get("prepend") or "")), _MAX_GROWTH + 1)
+    if growth > _MAX_GROWTH or n_added > _MAX_ADDED or n_letters > (1 << 17) + 16 * len(vocab):
+        raise FormatError("damaged: the tokenizer would take much time or memory")
 
 
 def _compressed(about: dict[str, Any]) -> bytes:

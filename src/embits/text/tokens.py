@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain
 from typing import Any, NamedTuple
@@ -12,14 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits._lazy import LazyProperty
-from embits.errors import FormatError, InputError, MissingExtraError, first_line
+from embits.errors import FormatError, InputError, first_line, from_extra
 from embits.ids.keys import Ids
 from embits.ids.subwords import Subwords
+from embits.ids.vocabulary import Vocabulary
 from embits.text.tokenizer import unpack_tokenizer
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-_.][^\W_]+)*|[^\w\s]", re.UNICODE)
 _PARTS = re.compile(r"[^\W_]+|['’][^\W_]+|[^\w\s]", re.UNICODE)
 _MAX_PHRASE = 4  # words
+_UNUSED = "truncation", "padding", "post_processor", "decoder"  # parts of tokenizers
 _MAX_KNOWN = 1 << 20  # words whose rows are remembered
 
 
@@ -37,6 +40,16 @@ def _batch(lists: Sequence[Sequence[int]], unseen: Sequence[tuple[int, str]] = (
     return Batch(flat, ends, unseen)
 
 
+@contextmanager
+def _damage_refused() -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:  # panics of the package `tokenizers` are no Exceptions
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise FormatError(f"the tokenizer is damaged: {first_line(error)}") from None
+
+
 class TokenizerTokens:
     """The tokens of a packed `tokenizer.json`, by the package `tokenizers`; n of them have rows.
 
@@ -48,17 +61,11 @@ class TokenizerTokens:
 
     @LazyProperty
     def _tokenizer(self) -> Any:
-        try:
+        text = unpack_tokenizer(self.packed, self.n, without=_UNUSED)
+        with from_extra("text encoders", "text"):
             tokenizers = import_module("tokenizers")
-        except ImportError:
-            raise MissingExtraError("text encoders", "text") from None
-        text = unpack_tokenizer(self.packed)
-        try:
+        with _damage_refused():
             tokenizer = tokenizers.Tokenizer.from_str(text)
-        except Exception as error:  # noqa: BLE001 - it raises plain Exceptions
-            raise FormatError(f"the tokenizer is damaged: {first_line(error)}") from None
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
         most = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
         if most >= self.n:
             found = f"it has the token {most:,}, and the table has {self.n:,} tokens"
@@ -72,10 +79,8 @@ class TokenizerTokens:
     def of(self, texts: Sequence[str]) -> Batch:
         """The tokens of texts, without special and unknown ones."""
         tokenizer = self._tokenizer
-        try:
+        with _damage_refused():
             found = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        except Exception as error:  # noqa: BLE001 - as above
-            raise FormatError(f"the tokenizer is damaged: {first_line(error)}") from None
         batch = _batch([each.ids for each in found])
         known = batch.tokens != (self.n if self.unknown is None else self.unknown)
         counts = np.concatenate([[0], np.cumsum(known)])
@@ -91,6 +96,11 @@ class WordTokens:
     def __init__(self, words: Ids, subwords: Subwords | None = None) -> None:
         self.words, self.subwords = words, subwords
         self._rows: dict[str, int] = {}
+
+    def check(self) -> None:
+        """Raise an error unless the words are those of an undamaged file."""
+        if isinstance(self.words, Vocabulary):
+            self.words.verify()
 
     @LazyProperty
     def _longest(self) -> int:

@@ -8,6 +8,7 @@ import embits
 ray = pytest.importorskip("ray")
 pa = pytest.importorskip("pyarrow")
 
+import pyarrow.parquet as pq  # noqa: E402
 
 from embits.integrations import ray as on_ray  # noqa: E402
 from embits.integrations.parquet import read_codes, read_column  # noqa: E402
@@ -37,11 +38,58 @@ def test_ids_that_cannot_name_rows_are_refused(folder, coder, matrix, tmp_path):
     with pytest.raises(embits.EmbitsError, match="'title'"):
         on_ray.encode(folder, coder, tmp_path / "out", ids="title")
     assert leftovers(tmp_path) == []
-    table = pa.table({"vector": fixed(matrix[:3]), "id": ["a", "b", "a"]})
-    on_ray.encode(ray.data.from_arrow(table), coder, tmp_path / "out", ids="id")
-    with pytest.raises(embits.FormatError, match=r"column 'id': .*'a' appears twice"):
-        embits.load(tmp_path / "out")
-    assert np.array_equal(read_codes(tmp_path / "out").codes, coder.transform(matrix[:3]))
+
+
+def write_files(folder, matrix, ids):
+    """A file for each list of ids, with vectors alone if they have none."""
+    folder.mkdir()
+    rows = iter(matrix)
+    for number, some in enumerate(ids):
+        table = {"vector": fixed(np.array([next(rows) for _ in some]))}
+        pq.write_table(pa.table(table | ({"id": some} if some[0] else {})), folder / f"{number}.pq")
+
+
+def test_repeated_ids_are_found_by_the_job(coder, matrix, tmp_path):
+    write_files(tmp_path / "in", matrix, [["a", "b"], ["c", "a"], ["b"], ["d", "d"]])
+    for repeats in ({}, {"repeats": "refuse"}):
+        with pytest.raises(embits.ReadError, match=r"'id': found again 'a' in row 3 of all.*--rep"):
+            on_ray.encode(tmp_path / "in", coder, tmp_path / "out", ids="id", **repeats)
+        assert leftovers(tmp_path) == ["in"]
+    with pytest.warns(embits.errors.ReadWarning, match="3 rows with a repeated id left out"):
+        facts = on_ray.encode(tmp_path / "in", coder, tmp_path / "out", ids="id", repeats="first")
+    assert (facts["rows"], facts["skipped"]) == (4, 0)
+    bits = embits.load(tmp_path / "out")
+    assert list(bits.words) == ["a", "b", "c", "d"]
+    assert np.array_equal(bits.codes, coder.transform(matrix[[0, 1, 2, 5]]))
+
+
+def test_files_of_vectors_alone_are_encoded(coder, matrix, tmp_path):
+    matrix = matrix[:400].copy()
+    matrix[[7, 300]] = np.nan
+    write_files(tmp_path / "in", matrix, [[None] * 250, [None] * 150])
+    facts = on_ray.encode(tmp_path / "in", coder, tmp_path / "out", on_bad="skip")
+    assert (facts["rows"], facts["skipped"]) == (398, 2)
+    good = coder.transform(np.delete(matrix, [7, 300], axis=0))
+    assert np.array_equal(embits.load(tmp_path / "out").codes, good)
+
+
+def test_finished_parts_of_a_job_that_was_killed_are_used_again(folder, coder, matrix, tmp_path):
+    out, again = tmp_path / "out", {"ids": "word", "keep": []}
+    on_ray.encode(folder, coder, out, **again)
+    (out / "_embits.json").unlink()  # which is written last
+    (out / "_coder.safetensors").unlink()
+    lost, *parts = sorted(out.iterdir())
+    lost.unlink()
+    before = [part.stat().st_ino for part in parts]
+    with pytest.raises(embits.InputError, match=f"holds {len(parts)} files already"):
+        on_ray.encode(folder, coder, out, keep=[])  # another job
+    with pytest.warns(embits.errors.ReadWarning, match=f"{len(parts)} finished parts of the same"):
+        facts = on_ray.encode(folder, coder, out, **again)
+    assert (facts["rows"], facts["skipped"]) == (len(matrix), 0)
+    assert [part.stat().st_ino for part in parts] == before
+    bits = embits.load(out, verify=True)
+    assert np.array_equal(bits.codes, coder.transform(matrix))
+    assert list(bits.words[-1:]) == [f"word{len(matrix) - 1}"]
 
 
 def test_load_refuses_damage_in_a_part(folder, coder, tmp_path):

@@ -61,6 +61,7 @@ def test_a_search_gives_the_answers_of_one_machine(metric, collection, matrix, r
         assert found.ids.tolist() == expected.ids.tolist()
 
 
+@pytest.mark.filterwarnings("ignore:.* times shorter than the longest")  # on purpose
 @pytest.mark.usefixtures("one_block")
 def test_inner_products_are_those_of_one_machine(matrix, coder, tmp_path):
     rng = np.random.default_rng(0)

@@ -26,6 +26,7 @@ def answer(*args):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, vectors):
     folder = tmp_path_factory.mktemp("cli")
+    (folder / "empty").mkdir()
     embits.write_vectors(folder / "v.vec", vectors)
     done = run("binarize", folder / "v.vec", "-o", folder / "b.safetensors", "--bits", 96,
                "--method", "paper")  # fmt: skip
@@ -194,7 +195,7 @@ def test_decode_of_some_words(folder):
         ),
         (["export", "{f}/b.safetensors", "--to", "tape", "-o", "{f}/o"], 2, "'tape'"),
         (["binarize", "{f}/absent", "-o", "{f}/x"], 1, "absent"),
-        (["binarize", "{f}", "-o", "{f}/x"], 1, "a directory"),
+        (["binarize", "{f}/empty", "-o", "{f}/x"], 1, "a directory"),
         (["binarize", "{f}/v.vec", "-o", "{f}/no/x"], 1, "no such folder"),
         (["binarize", "{f}/v.vec", "-o", "{f}"], 1, "is a folder"),
         (["binarize", "{f}/v.vec", "-o", "{f}/x", "--method", "sign", "--bits", "7"], 1, "24"),

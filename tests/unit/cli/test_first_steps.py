@@ -51,11 +51,9 @@ def test_a_wrong_file_of_words_is_passed_over_on_request(matrix, codes, tmp_path
 
 class TestSearch:
     def test_floats_rescore_as_in_python(self, matrix, codes):
-        done = run(
-            "search", codes, matrix, "-k", 3, "--floats", matrix, "--oversample", 8, "--json"
-        )
+        done = run("search", codes, matrix, "-k", 3, "--floats", matrix, "--rescore", 24, "--json")
         found = json.loads(done.stdout)["queries"]
-        cosines, rows = embits.load(codes).search(X, 3, floats=X, oversample=8)
+        cosines, rows = embits.load(codes).search(X, 3, rescore=embits.Rescore(24, X))
         for query, values, nearest in zip(found, cosines, rows, strict=True):
             assert [each["id"] for each in query["neighbors"]] == list(map(str, nearest))
             assert [each["cosine"] for each in query["neighbors"]] == pytest.approx(
@@ -68,7 +66,7 @@ class TestSearch:
         bits.save(tmp_path / "w.safetensors")
         embits.write_vectors(tmp_path / "w.vec", embits.WordVectors(words, X))
         embits.write_vectors(tmp_path / "other.vec", embits.WordVectors(words[::-1], X))
-        options = ["-k", 1, "--tsv", "--oversample", 300, "--floats"]
+        options = ["-k", 1, "--tsv", "--rescore", 300, "--floats"]
         done = run("search", tmp_path / "w.safetensors", matrix, *options, tmp_path / "w.vec")
         assert done.stdout.splitlines()[7] == "7\tw7\t1.0"
         np.save(tmp_path / "reversed.npy", X[::-1])  # in another order, with their ids beside them
@@ -135,4 +133,5 @@ def test_evaluate_refuses_raw_vectors_of_other_dimensions(codes, tmp_path):
 def test_a_report_without_figures_is_noted(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     note_missing_figures()
-    assert capsys.readouterr().err == "embits: note: no figures: pip install 'embits[plots]'\n"
+    install = "install matplotlib: pip install 'matplotlib>=3.8' (the extra embits[plots])"
+    assert capsys.readouterr().err == f"embits: note: for figures, {install}\n"

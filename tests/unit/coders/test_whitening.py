@@ -10,7 +10,7 @@ from embits import NearLossless
 from embits.arrays import unit_rows
 from embits.coders import backend
 from embits.coders.near_lossless import whitening
-from embits.errors import FormatError
+from embits.errors import FormatError, InputError
 
 DIMS = 24
 
@@ -137,12 +137,10 @@ def test_a_fit_goes_on_with_the_whitening_it_has(fitted):
 
 @pytest.mark.parametrize("damage", [lambda a: a[:-1], lambda a: np.vstack([a, a])])
 def test_a_damaged_whitening_is_refused(fitted, damage):
-    X, coder = fitted
+    _, coder = fitted
     state = coder.state() | {"whitening": damage(coder.whitening_)}
-    damaged = NearLossless.from_state(coder.get_params(), state, DIMS, 48)
-    for use in (lambda: damaged.encode(X), lambda: damaged.inverse_transform(coder.encode(X[:2]))):
-        with pytest.raises(FormatError, match="whitening_"):
-            use()
+    with pytest.raises(InputError, match="whitening"):
+        NearLossless.from_state(coder.get_params(), state, DIMS, 48)
 
 
 def test_a_matrix_without_an_inverse_is_refused(fitted):

@@ -6,7 +6,7 @@ import pytest
 import embits
 from embits.errors import InputError
 from embits.search.cells import wanted_cells
-from embits.search.pieces import CodePieces
+from embits.search.stored import StoredCodes
 from tests.support.program import run
 
 
@@ -156,7 +156,7 @@ def test_pieces_with_cells_of_other_centers_are_read_whole():
     bits = embits.binarize(X, n_bits=64, method="lsh")
     parts = [bits.subset(rows=range(2000)), bits.subset(rows=range(2000, 3000))]
     codes = [part.with_cells(20).codes for part in parts]
-    both = CodePieces([c.arrays[0] for c in codes], None, [c.cells[0] for c in codes])
+    both = StoredCodes([c.arrays[0] for c in codes], None, [c.cells[0] for c in codes])
     mixed = embits.BinaryVectors(None, both, bits.coder)
     for where in (None, [1, 2000, 2001], np.arange(3000) % 3 == 0):
         assert same(mixed, bits, queries, where=where)

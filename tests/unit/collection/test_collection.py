@@ -46,6 +46,7 @@ def test_an_empty_collection_is_searched_as_an_empty_file(collection):
 
 def test_it_answers_as_one_file_of_the_same_rows(collection, monkeypatch):
     monkeypatch.setattr(changes, "MAX_MERGED_ROWS", 0)
+    monkeypatch.setattr(changes, "MAX_ADDED", 0)
     filled(collection, removed=["w0", "w13", "w14", "w59"])
     left = [i for i in range(60) if i not in (0, 13, 14, 59)]
     one = embits.BinaryVectors([f"w{i}" for i in left], CODES[left], CODER)
@@ -170,6 +171,7 @@ def test_small_pieces_are_merged_as_rows_are_added(collection):
 
 def test_large_pieces_are_left_as_they_are(collection, monkeypatch):
     monkeypatch.setattr(changes, "MAX_MERGED_ROWS", 20)
+    monkeypatch.setattr(changes, "MAX_ADDED", 0)
     filled(collection, n=100, size=5)
     assert [piece.rows for piece in collection.manifest.pieces] == [20] * 5
 

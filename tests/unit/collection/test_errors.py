@@ -21,6 +21,7 @@ OTHER = embits.RandomHyperplanes(n_bits=60, random_state=1).fit(ROWS)
 @pytest.fixture
 def collection(tmp_path, monkeypatch):
     monkeypatch.setattr(changes, "MAX_MERGED_ROWS", 0)
+    monkeypatch.setattr(changes, "MAX_ADDED", 0)  # no log
     made = embits.open_collection(tmp_path / "c", CODER)
     made.add(ROWS[:20], [f"w{i}" for i in range(20)])
     made.add(ROWS[20:30], [f"w{i}" for i in range(20, 30)])
@@ -190,7 +191,7 @@ def rewrite(folder, **changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": 3}, "of version 3; this embits reads 1 and 2: install a newer one"),
+        ({"version": 4}, "of version 4; this embits reads 1 to 3: install a newer one"),
         ({"format": "other"}, "of the format 'other'"),
         ({"pieces": 5}, "damaged: it does not list the pieces"),
         ({"pieces": [{"file": "../x.safetensors", "rows": 1}]}, "damaged"),

@@ -88,7 +88,9 @@ def test_wrong_counts_and_other_pieces_are_refused_in_memory(tmp_path):
 def test_an_id_in_two_files_is_refused(tmp_path):
     folder = written(tmp_path / "c", "word")
     (folder / "part-00001.parquet").write_bytes((folder / "part-00000.parquet").read_bytes())
-    with pytest.raises(embits.FormatError, match="'w0' appears twice"):
+    with pytest.raises(
+        embits.FormatError, match=r"'w0' appears twice: encode the vectors again.*first\)$"
+    ):
         embits.load(folder)
 
 

@@ -27,6 +27,7 @@ def names(n, start=0):
 def collection(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(changes, "MAX_MERGED_ROWS", 0)
+        patch.setattr(changes, "MAX_ADDED", 0)
         made = embits.open_collection(tmp_path / "c", CODER)
         made.add(ROWS[:20], names(20))
         made.add(ROWS[20:30], names(10, 20))

@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -244,20 +245,32 @@ class CollectionMachine(RuleBasedStateMachine):
 
 
 class LargePieces(CollectionMachine):
-    """The same where pieces are not merged as rows are added."""
+    """The same where pieces are not merged as rows are added, and a log has few rows."""
+
+    limits: ClassVar = {"MAX_MERGED_ROWS": 0, "MAX_ROWS": 20}
 
     def __init__(self):
         super().__init__()
-        self.merged_rows = changes.MAX_MERGED_ROWS
-        changes.MAX_MERGED_ROWS = 0
+        self.before = {name: getattr(changes, name) for name in self.limits}
+        for name, limit in self.limits.items():
+            setattr(changes, name, limit)
 
     def teardown(self):
-        changes.MAX_MERGED_ROWS = self.merged_rows
+        for name, limit in self.before.items():
+            setattr(changes, name, limit)
         super().teardown()
+
+
+class NoLog(LargePieces):
+    """The same where all rows are added as pieces."""
+
+    limits: ClassVar = {"MAX_ADDED": 0}
 
 
 RUNS = settings(max_examples=15, stateful_step_count=25, deadline=None)
 CollectionMachine.TestCase.settings = RUNS
 LargePieces.TestCase.settings = RUNS
+NoLog.TestCase.settings = RUNS
 TestCollection = CollectionMachine.TestCase
 TestLargePieces = LargePieces.TestCase
+TestNoLog = NoLog.TestCase

@@ -161,14 +161,14 @@ def test_pairs_of_bits_score_by_the_share_of_bits_that_agree(cased, pairs_file):
 
 def test_the_very_spelling_answers_and_else_the_first_of_the_others():
     lookup = Lookup(["Straße", "straße", "Us", "us"], restrict_vocab=3)
-    assert [lookup.find(w) for w in ("STRASSE", "straße", "Straße")] == [0, 1, 0]
+    assert lookup.rows(["STRASSE", "straße", "Straße"]).tolist() == [0, 1, 0]
     assert (lookup.spellings(0), lookup.spellings(1)) == ([0, 1], [1, 0])
     assert lookup.rows(["US", "us", "them"]).tolist() == [2, 2, -1]
 
 
 def test_gensims_verbs_let_the_first_spelling_answer():
     lookup = Lookup(["Us", "us"], exact_first=False)
-    assert lookup.find("us") == 0
+    assert lookup.rows(["us"]).tolist() == [0]
 
 
 # -- neighbors and reconstruction ------------------------------------------------------------------
@@ -267,7 +267,6 @@ def test_the_delimiter_of_gensim_is_taken(tmp_path, cased, keyed):
     ("arguments", "says"),
     [
         (("absent folder",), "absent folder: no such folder"),
-        ((7,), "data is a int, expected a DataFolder or a path"),
         ((None, None, ("neighbors",)), "neighbors: the raw vectors are needed"),
         ((None, None, ("neighbors", "reconstruction")), "neighbors and reconstruction: the raw"),
         ((None, None, ()), "expected some of similarity, analogy"),

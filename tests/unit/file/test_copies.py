@@ -44,9 +44,9 @@ COPIES = {
 @pytest.mark.parametrize("copy", COPIES)
 def test_a_damaged_file_is_not_copied(file, tmp_path, copy, name):
     COPIES[copy](embits.load(file), tmp_path / "fine")
-    flip(file, name)
-    before = set(tmp_path.iterdir())
     bits = embits.load(file)
+    flip(file, name)  # after it was opened: the coder is checked there
+    before = set(tmp_path.iterdir())
     bits.search(ROWS[0], 3)  # reading answers
     with pytest.raises(embits.FormatError, match="damaged"):
         COPIES[copy](bits, tmp_path / "copy")

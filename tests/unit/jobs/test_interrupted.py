@@ -56,6 +56,8 @@ def killed(tmp_path_factory):
     matrix = clustered(9000, dims=6)
     write(folder, "v.vec", words_of(len(matrix)), matrix)
     np.save(folder / "m.npy", matrix)
+    words = [f"w{row}" for row in range(len(matrix))]
+    write(folder, "lake", words, matrix)
     embits.binarize(matrix[:100], 16, "lsh").save(folder / "coder.safetensors")
     return folder
 
@@ -64,6 +66,7 @@ COMMANDS = {
     "binarize": ["binarize", "v.vec", "-o", "out", "--bits", "24", "--method", "itq"],
     "rows": ["binarize", "m.npy", "-o", "out", "--bits", "24", "--method", "lsh", "--lengths"],
     "encode": ["encode", "coder.safetensors", "v.vec", "-o", "out"],
+    "lake": ["binarize", "lake", "-o", "out", "--bits", "24", "--method", "lsh"],
 }
 
 
@@ -73,6 +76,8 @@ ENDS = {
                  ("before", "encode", 1)],
     "rows": [("before", "sample", 9), ("after", "fit", 0), ("before", "encode", 2)],
     "encode": [("before", "scan", 9), ("after", "encode", 0), ("before", "encode", 3)],
+    "lake": [("before", "scan", 2), ("after", "scan", 9), ("before", "sample", 5),
+             ("after", "encode", 1), ("before", "encode", 2)],
 }  # fmt: skip
 
 
@@ -152,6 +157,26 @@ def test_what_another_job_left_is_thrown_away_with_a_word(tmp_path, monkeypatch,
     assert ["starting again" in note for note in notes] == [True]
     assert np.array_equal(bits.codes, embits.binarize(np.load(path), n_bits, "lsh").codes)
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("change", ["another", "changed", "gone"])
+def test_all_files_of_a_folder_are_the_input_of_a_job(tmp_path, monkeypatch, change):
+    in_blocks(monkeypatch)
+    lake, target = tmp_path / "lake", tmp_path / "out"
+    lake.mkdir()
+    for number in range(3):
+        np.save(lake / f"{number}.npy", clustered(900, dims=6, seed=number))
+    interrupted(monkeypatch, lake, target, 16, "lsh")
+    if change == "gone":
+        (lake / "1.npy").unlink()
+    else:
+        np.save(
+            lake / ("1.npy" if change == "changed" else "3.npy"), clustered(900, dims=6, seed=5)
+        )
+    bits, notes = noted(embits.binarize_to_file, lake, target, 16, "lsh")
+    assert ["starting again" in note for note in notes] == [True]
+    matrix = np.concatenate([np.load(path) for path in sorted(lake.iterdir())])
+    assert np.array_equal(bits.codes, embits.binarize(matrix, 16, "lsh").codes)
 
 
 def test_two_jobs_do_not_write_one_file(tmp_path, monkeypatch):

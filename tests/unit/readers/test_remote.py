@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import embits
-from embits import errors
+from embits import errors, remote
 from embits.jobs import binarize_to_file, encode_to_collection, encode_to_file
 from tests.support.program import run
 
@@ -55,6 +55,8 @@ class Server(http.server.BaseHTTPRequestHandler):
     def _answer(self, with_body):
         server = self.server
         name = self.path.partition("?")[0].strip("/")
+        if name == "silent":
+            return server.stopped.wait(60)
         if name == "forbidden":
             return self.send_error(403)
         if name not in server.files:
@@ -64,20 +66,23 @@ class Server(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if with_body:
-            body = body[: len(body) // 2] if name == "short.npy" else body
+            body = body[: len(body) // 2] if name in ("short.npy", "stops.npy") else body
             self.wfile.write(body)
+            if name == "stops.npy":
+                server.stopped.wait(60)
         return None
 
 
 @contextmanager
 def serving(**files):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
-    server.files = files
+    server.files, server.stopped = files, threading.Event()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     server.address = f"http://127.0.0.1:{server.server_port}"
     try:
         yield server
     finally:
+        server.stopped.set()
         server.shutdown()
         server.server_close()
 
@@ -167,6 +172,20 @@ def test_errors_are_one_line_without_secrets(tmp_path, memory, monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     with pytest.raises(errors.MissingExtraError, match=r"for memory://x, .*embits\[remote\]"):
         embits.read_vectors("memory://x")
+
+
+def test_a_server_that_stops_sending_is_an_error_of_one_line(tmp_path, monkeypatch):
+    monkeypatch.setattr(remote, "_SILENCE", 0.6)
+    content = saved(tmp_path, "v.npy", embits.WordVectors(["a"], np.zeros((1, 9000))))
+    with serving(**{"stops.npy": content}) as server:
+        for name in ("silent", "stops.npy"):
+            address = f"{server.address}/{name}"
+            for read in (embits.read_vectors, embits.load):
+                with pytest.raises(embits.ReadError) as found:
+                    read(address)
+                message = f"{address}: cannot be read: the server sends nothing: try later"
+                assert str(found.value) == message
+                del found
 
 
 def test_jobs_read_addresses_and_write_files(tmp_path, memory):

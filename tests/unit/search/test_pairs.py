@@ -15,7 +15,7 @@ from embits.search import (
     pairs_within,
     within,
 )
-from embits.search.pieces import CodePieces
+from embits.search.stored import StoredCodes
 
 
 def near_copies(seed, n, n_bits):
@@ -229,7 +229,7 @@ def test_binary_vectors_have_the_same_results():
 def test_codes_in_pieces_are_searched_as_one_array():
     codes = near_copies(0, 300, 64)
     removed = np.array([0, 5, 150, 299])
-    pieces = CodePieces([codes[:100], codes[100:101], codes[101:]], removed)
+    pieces = StoredCodes([codes[:100], codes[100:101], codes[101:]], removed)
     left = np.delete(codes, removed, axis=0)
     for queries in (left[:20], left[7]):
         assert as_lists(within(pieces, queries, 9)) == as_lists(within(left, queries, 9))

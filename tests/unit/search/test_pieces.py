@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embits import _core
-from embits.search import CodePieces, asymmetric_top_k, pairs_within, top_k, within
+from embits.search import asymmetric_top_k, pairs_within, top_k, within
 from embits.search.rescoring import rescore_bits
+from embits.search.stored import StoredCodes
 
 
 def some_pieces(rng, n, width, cuts, removed_share):
@@ -17,7 +18,7 @@ def some_pieces(rng, n, width, cuts, removed_share):
     places = np.sort(rng.integers(0, n + 1, cuts))
     removed = np.flatnonzero(rng.random(n) < removed_share)
     arrays = [part.copy() for part in np.split(stored, places)]
-    return np.delete(stored, removed, axis=0), CodePieces(arrays, removed)
+    return np.delete(stored, removed, axis=0), StoredCodes(arrays, removed)
 
 
 CASES = st.tuples(
@@ -51,6 +52,12 @@ def test_pieces_answer_as_one_array(case, n_queries, k, filtered):
     assert all(map(np.array_equal, asymmetric_top_k(pieces, floats, k, **filters), expected))
     rescored = rescore_bits(one, floats, expected.rows, 3)
     assert all(map(np.array_equal, rescore_bits(pieces, floats, expected.rows, 3), rescored))
+
+
+def test_pieces_are_indexed_as_an_array():
+    one, pieces = some_pieces(np.random.default_rng(0), 50, 3, 4, 0.1)
+    for key in (None, ..., (None, 3), (..., 1), (slice(4), None), (None, ..., 0), 3, [1, 2]):
+        assert np.array_equal(pieces[key], one[key]), key
 
 
 @pytest.mark.parametrize("path", ["rows", "planes"])

@@ -10,7 +10,7 @@ from embits import _core
 from embits.checks import distance_of
 from embits.errors import InputError, UnknownWordError
 from embits.search import kernel, select, within
-from embits.search.pieces import CodePieces
+from embits.search.stored import StoredCodes
 from tests.support.search_oracle import hamming_within, ragged, random_codes
 
 
@@ -126,7 +126,7 @@ def test_a_filter_leaves_rows_out(seed, share, kind, in_pieces):
         "selection": {"where": select(3000, masks[0])},
         "each": {"where": list(masks)},
     }[kind]
-    searched = CodePieces([codes[:1000], codes[1000:]]) if in_pieces else codes
+    searched = StoredCodes([codes[:1000], codes[1000:]]) if in_pieces else codes
     found = within(searched, queries, 20, **given_filter)
     expected = [
         [(distance, row) for distance, row in of_query if mask[row]]

@@ -272,6 +272,28 @@ def test_values_that_do_not_fit_are_named_with_their_lines(notes, at, encoder):
         run("add", notes, texts)
 
 
+@pytest.mark.parametrize("option", [[], ["--update"]])
+def test_texts_of_which_one_cannot_be_added_change_nothing(notes, at, monkeypatch, option):
+    monkeypatch.setattr("embits.jobs.texts._BATCH", 2)
+    before = embits.load(notes).manifest
+    records = [{"id": f"t{n}", "text": "a song"} for n in range(5)]
+    records[4]["year"] = "soon"  # the year of others is a number
+    with pytest.raises(InputError, match="line 5"):
+        run("add", notes, write_lines(at / "more.jsonl", records), *option)
+    assert embits.load(notes).manifest == before
+
+
+def test_an_update_is_one_change(notes, at, monkeypatch):
+    monkeypatch.setattr("embits.jobs.texts._BATCH", 2)
+    records = [{"id": "a", "text": "the boat " * (WORDS + 10)}]
+    run("add", notes, write_lines(at / "long.jsonl", records), "--update")
+    before = embits.load(notes).manifest.generation
+    records = [{"id": id, "text": "the boat"} for id in ("a", "c", "d", "e")]
+    run("add", notes, write_lines(at / "more.jsonl", records), "--update")
+    assert embits.load(notes).manifest.generation == before + 1
+    assert set(embits.load(notes).ids().tolist()) == {"b", "7", "a", "c", "d", "e"}
+
+
 def test_unknown_ids_are_those_of_get(notes):
     with pytest.raises(UnknownWordError, match="1 of the 2 ids of get is unknown"):
         embits.load(notes).get(["a", "x"])

@@ -33,6 +33,9 @@ KINDS = {
 }
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:lengths of vectors vary widely")  # of tokens
+
+
 @pytest.fixture(params=KINDS)
 def folder(request, tmp_path):
     write_model(tmp_path / "model", **KINDS[request.param])

@@ -60,9 +60,9 @@ TOLERANCE, TOLERANCE_QUERIES = 0.008, 500  # about the standard error of a recal
 MIN_ROWS, MIN_ROWS_A_BIT = 200, 1.5  # fewer leave no rows to solve for a decoder and to check it
 TRY_ROUNDS, TRY_ROWS = 3, 8192  # of search and least squares for a plan
 LAST_ROUNDS, MAX_ROWS = 3, 32_768  # ... and for the best one
-SPREAD_ROWS = 2048  # rows that σ is taken from
-AMONG = 16_384  # rows that held-out queries are looked up among
-NEIGHBORS = 10  # that a held-out query asks for
+SPREAD_ROWS = 2048  # rows that σ is computed from
+AMONG = 16_384  # rows among which held-out queries are searched
+NEIGHBORS = 10  # of a held-out query
 MIXES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # share of the thresholds' scores in a float query
 MIXES_STEP = 2  # plans are compared by each second one
 
@@ -191,7 +191,7 @@ class Recalls(NamedTuple):
 
 
 class HeldOut:
-    """Unit rows that no training has seen, and their nearest among other rows."""
+    """Unit rows that no training has used, and their nearest among other rows."""
 
     def __init__(self, queries: Unit, rows: Unit) -> None:
         self.queries = queries
@@ -202,7 +202,7 @@ class HeldOut:
         self._is_near = np.zeros(cosines.shape, dtype=bool)
         np.put_along_axis(self._is_near, nearest, True, axis=1)
 
-    def ask(
+    def recalls(
         self, encoder: Thresholds | Searched, decoder: Decoder, weights: Sequence[Floats]
     ) -> Recalls:
         """Recall by three metrics; of the weights of float queries, the best count."""
@@ -223,10 +223,9 @@ class HeldOut:
         """Recall of the rows with the largest similarities, (queries, rows)."""
         return self.share(np.argpartition(-similarities, self._k, axis=1))
 
-    def share(self, found: NDArray[np.int64]) -> float:
-        """Of the first rows found, those that are near."""
-        found = found[:, : self._k]
-        return float(np.take_along_axis(self._is_near, found, axis=1).mean())
+    def share(self, rows: NDArray[np.int64]) -> float:
+        """The share of the first rows of each query that are its nearest: the recall."""
+        return float(np.take_along_axis(self._is_near, rows[:, : self._k], axis=1).mean())
 
 
 def search_bits(
@@ -259,16 +258,16 @@ def search_bits(
         setting: rounds(TRY_ROUNDS, setting, train[:TRY_ROWS], first)
         for setting in dict.fromkeys(plan.solve for plan in plans)
     }
-    least = held_out.ask(thresholds, tried[plans[0].solve], [thresholds.W])
-    kept: dict[Plan, float] = {}
+    least = held_out.recalls(thresholds, tried[plans[0].solve], [thresholds.W])
+    scores: dict[Plan, float] = {}
     for plan in plans:
         searched = Searched.at(plan.encode, tried[plan.solve], thresholds)
-        recalls = held_out.ask(searched, searched.decoder, searched.weights()[::MIXES_STEP])
+        recalls = held_out.recalls(searched, searched.decoder, searched.weights()[::MIXES_STEP])
         if all(now >= low - tolerance for now, low in zip(recalls, least, strict=True)):
-            kept[plan] = recalls.score
-    if not kept:
+            scores[plan] = recalls.score
+    if not scores:
         return None
-    best = max(kept, key=kept.__getitem__)
+    best = max(scores, key=scores.__getitem__)
     decoder = rounds(LAST_ROUNDS, best.solve, train, tried[best.solve])
     if decoder.length == 0:  # the rows are zero, and there is nothing to rebuild
         return None
@@ -290,9 +289,9 @@ def query_shares(searched: Searched, held_out: HeldOut) -> list[float]:
     decoded = decoder.rebuild(searched.encode(held_out.queries))
     weights = searched.weights()
     chosen: list[float] = []
-    for queries, vectors, wanted in ((held_out.queries, unit, cosine), (decoded, again, 1.0)):
+    for queries, vectors, target in ((held_out.queries, unit, cosine), (decoded, again, 1.0)):
         recalls = [held_out.recall(rows, queries, each) for each in weights]
         shares = searched.shares[int(np.argmax(recalls))]
-        scale = wanted / searched.own_score(shares, vectors, bits)
+        scale = target / searched.own_score(shares, vectors, bits)
         chosen += [share * scale for share in shares]
     return chosen

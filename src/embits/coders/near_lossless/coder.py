@@ -26,7 +26,7 @@ from embits.coders.linear import LinearlyEncoded
 from embits.coders.near_lossless import bit_search, sampling, training, whitening
 from embits.coders.near_lossless.encoder import Encoder, norms_of, scaled_rows, unit_of
 from embits.coders.near_lossless.whitening import TARGETS, Shaping
-from embits.errors import FormatError, TrainingWarning, warn_caller
+from embits.errors import FormatError, InputError, TrainingWarning, warn_caller
 
 CHECK_BLOCKS, CHECK_ROWS = 16, 1024  # rows that the length of decoded vectors is fitted on
 ROWS_A_DIMENSION = 4  # a fit on fewer rows says so
@@ -71,10 +71,14 @@ class NearLossless(LinearlyEncoded):
 
     method: ClassVar[str] = "near-lossless"
     state_shapes: ClassVar[Shapes] = {
-        "W": ("bits", "dims"), "t": ("bits",), "decoder": ("bits", "dims+1"),
-        "offset": ("dims+1",), "search": ("any",), "whitening": ("any", "dims"),
+        "W": ("bits", "dims"),
+        "t": ("bits",),
+        "decoder": ("bits", "dims+1"),
+        "offset": ("dims+1",),
+        "search": ("any",),
+        "whitening": ("any", "dims"),
         "loss_curve": ("any", 3),
-    }  # fmt: skip
+    }
     state_defaults: ClassVar[Mapping[str, float]] = {"search": 0, "whitening": 0}  # where unused
     targets: ClassVar[Mapping[str, whitening.Target]] = TARGETS
     tells_training: ClassVar[bool] = True  # whether progress is that of the thresholds
@@ -114,13 +118,13 @@ class NearLossless(LinearlyEncoded):
         """
         X = self.check_vectors(X, fitting=True)
         self._check_params()
-        vars(self).pop("_seen", None)  # a fit starts anew
+        vars(self).pop("_seen", None)  # a fit starts over
         rng = random_generator(self.random_state)
         rows = as_float32(X[sampling.sample_rows(len(X), X.shape[1], rng)])
         self._learn(rows, X, rng, progress, anew=True)
         warn_if_collapsed(self, X)
-        if len(X) < (wanted := min(sampling.ENOUGH_ROWS, ROWS_A_DIMENSION * X.shape[1])):
-            more = f"codes keep more neighbors with {wanted:,} or more"
+        if len(X) < (enough := min(sampling.ENOUGH_ROWS, ROWS_A_DIMENSION * X.shape[1])):
+            more = f"codes keep more neighbors with {enough:,} or more"
             warn_caller(f"fitted on {len(X):,} row{'s'[: len(X) - 1]}; {more}", TrainingWarning)
         return self
 
@@ -177,10 +181,24 @@ class NearLossless(LinearlyEncoded):
             return super().encode_rows(X)
         return self._encoder().encode(self._scaled(X)[0])
 
+    @classmethod
+    def check_fit_together(cls, arrays: Mapping[str, NDArray[Any]]) -> None:
+        search, whitening = arrays["search"].shape, arrays["whitening"].shape
+        if search not in ((0,), (6,)) or whitening[0] not in (0, whitening[1] + 1):
+            found = f"search of shape {search} and whitening of shape {whitening}"
+            raise InputError(f"the coder has {found}, expected 6 numbers, and a row more than dims")
+
+    def check_learned(self) -> None:
+        super().check_learned()
+        self._check_search()
+
+    def _check_search(self) -> None:
+        if len(self.search_) and not 0 < self.search_[0] < 1e6 > self.search_[1] >= 0:
+            raise FormatError("damaged: the coder's search_ holds numbers that no fit gives")
+
     def _encoder(self) -> Encoder:
         if "_rounded" not in vars(self):
-            if self.search_.shape != (6,) or not 0 < self.search_[0] < 1e6 > self.search_[1] >= 0:
-                raise FormatError("damaged: the coder's search_ holds numbers that no fit gives")
+            self._check_search()
             direction = self.decoder_[:, :-1], self.offset_[:-1]
             self._rounded = Encoder.of(self.W_, self.t_, *direction, *self.search_[:2].tolist())
         return self._rounded
@@ -192,16 +210,16 @@ class NearLossless(LinearlyEncoded):
         if len(self.search_) == 0:
             return super().query_weights(X)
         unit, state = self.directions(X), (self.decoder_, self.offset_, self.W_, self.search_)
-        made_of, W, offset = vars(self).get("_of_queries", {}).get(rebuilt, (None, None, None))
-        if made_of is None or any(a is not b for a, b in zip(made_of, state, strict=True)):
+        source, W, offset = vars(self).get("_of_queries", {}).get(rebuilt, (None, None, None))
+        if source is None or any(a is not b for a, b in zip(source, state, strict=True)):
             D = self.decoder_[:, :-1] / 2
             shares = self.search_[4:] if rebuilt else self.search_[2:4]
             of_decoder, of_scores = (np.float32(share) for share in shares)
             W = (of_decoder * D + of_scores * self.W_).T
             offset = of_decoder, self.offset_[:-1] + D.sum(axis=0)
             # Replaced as a whole: other threads may read it. A search of cells takes as long.
-            kept = vars(self).get("_of_queries", {})
-            self._of_queries = {**kept, rebuilt: (state, W, offset)}
+            cached = vars(self).get("_of_queries", {})
+            self._of_queries = {**cached, rebuilt: (state, W, offset)}
         return unit @ W, offset[0] * (unit @ offset[1])
 
     def inverse_transform(self, codes: Any) -> NDArray[np.float32]:
@@ -235,14 +253,14 @@ class NearLossless(LinearlyEncoded):
                 whole(name, getattr(self, name), least)
 
     @property
-    def _place(self) -> str:
+    def _device_name(self) -> str:
         return str(self.device)
 
     def _budget(self, n: int) -> training.Budget:
-        usual = training.budget(self.n_bits_, self.n_features_in_, n, self._place)
-        asked = self.steps, self.batch_size
-        chosen = (u if a is None else int(a) for u, a in zip(usual, asked, strict=True))
-        return training.Budget(*chosen)
+        usual = training.budget(self.n_bits_, self.n_features_in_, n, self._device_name)
+        params = self.steps, self.batch_size
+        numbers = (u if p is None else int(p) for u, p in zip(usual, params, strict=True))
+        return training.Budget(*numbers)
 
     def _remember(self, X: NDArray[Any]) -> None:
         """Keep a uniform sample of all rows given to partial_fit (reservoir sampling)."""
@@ -253,8 +271,8 @@ class NearLossless(LinearlyEncoded):
         self._reservoir = np.concatenate([self._reservoir, as_float32(X[:room])])
         numbers = np.arange(room, len(X))
         places = rng.integers(self._seen + numbers + 1)
-        kept = places < sampling.SAMPLE_ROWS
-        self._reservoir[places[kept]] = X[numbers[kept]]
+        is_sampled = places < sampling.SAMPLE_ROWS
+        self._reservoir[places[is_sampled]] = X[numbers[is_sampled]]
         self._seen += len(X)
 
     def _learn(
@@ -284,10 +302,10 @@ class NearLossless(LinearlyEncoded):
             start, rate = shaping.unfold(self.W_, self.t_), LATER_RATE
             steps = math.ceil(LATER_STEPS * steps)
         held_out = sampling.HeldOut(shaping.apply(unit, split.check), split.queries)
-        on = backend(self._place)
-        told = progress if self.tells_training else None
+        on = backend(self._device_name)
+        of_training = progress if self.tells_training else None
         best, curve = training.descend(
-            x, held_out, start, steps, batch_size, rate, on=on, rng=rng, progress=told
+            x, held_out, start, steps, batch_size, rate, on=on, rng=rng, progress=of_training
         )
         self.loss_curve_ = np.vstack([self.loss_curve_, curve])
         self.W_, self.t_ = shaping.fold(*best)
@@ -302,16 +320,16 @@ class NearLossless(LinearlyEncoded):
         rng: np.random.Generator,
         progress: Progress | None,
     ) -> None:
-        """Choose how far to search, and solve for the decoder; the thresholds must be there."""
+        """Choose how far to search, and solve for the decoder, after the thresholds are trained."""
         self.search_ = np.zeros(0)
         vars(self).pop("_rounded", None)
-        found = self._found_search(unit, split, rng, progress)
+        best = self._best_search(unit, split, rng, progress)
         spread = slice(None, None, -(-len(unit) // bit_search.MAX_ROWS))
-        if found is None:
+        if best is None:
             codes = self.encode_rows(rows[spread])
             decoder = bit_search.least_squares(codes, unit[spread], self.n_bits_)
         else:
-            searched, shares = found
+            searched, shares = best
             codes, decoder = searched.encode(unit[spread]), searched.decoder
             self.W_, self.t_ = searched.W, searched.t
             self.search_ = np.array([decoder.length, bit_search.PULL, *shares])
@@ -324,7 +342,7 @@ class NearLossless(LinearlyEncoded):
         offset = np.concatenate([decoder.o, of_norms.o * longest]) - columns.sum(axis=0)
         self.offset_ = offset.astype(np.float32)
 
-    def _found_search(
+    def _best_search(
         self,
         unit: NDArray[np.float32],
         split: sampling.Split,

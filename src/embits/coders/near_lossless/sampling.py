@@ -13,12 +13,12 @@ from embits.coders.backend import product
 SAMPLE_ROWS = 50_000  # rows a fit is based on, whatever the vocabulary ...
 SAMPLE_BYTES = 128 << 20  # ... and bytes of their floats: a fit holds three times as much
 ENOUGH_ROWS = 5000  # fewer are trained on less, and their mean and variances are shrunk
-ANCHORS = 4096  # rows whose neighborhoods are looked up ...
-ANCHORS_AMONG = 8192  # ... and the rows they are looked up among, for wide codes
+ANCHORS = 4096  # rows whose neighborhoods are searched ...
+ANCHORS_AMONG = 8192  # ... and the rows among which they are searched, for wide codes
 NEIGHBORS = 16  # rows of a neighborhood, the anchor among them
 ASKING = 4  # one row of so many asks for its neighbors among all rows of a batch
 HELD_OUT = 512  # queries of the held-out check ...
-HELD_OUT_AMONG = 4096  # ... and the rows they are looked up among
+HELD_OUT_AMONG = 4096  # ... and the rows among which they are searched
 
 
 def sample_rows(n: int, dims: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -81,8 +81,8 @@ class HeldOut:
         """Mean of the recall by Hamming distance and by float query."""
         z = product(self.x, W.T.astype(np.float32)) + t.astype(np.float32)
         b = np.where(z >= 0, np.float32(1), np.float32(-1))
-        found = [self._top(product(q, b.T)) for q in (b[: self._queries], z[: self._queries])]
-        hits = [np.take_along_axis(self._is_near, rows, axis=1).mean() for rows in found]
+        nearest = [self._top(product(q, b.T)) for q in (b[: self._queries], z[: self._queries])]
+        hits = [np.take_along_axis(self._is_near, rows, axis=1).mean() for rows in nearest]
         return float(np.mean(hits))
 
     def _top(self, similarities: NDArray[np.float32]) -> NDArray[np.int64]:

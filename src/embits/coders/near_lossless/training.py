@@ -12,7 +12,7 @@ For a batch of shaped rows x, of directions x̂ = x/‖x‖, and codes of m bits
     R_ij = softmax_j(β ẑ_i·b_j / √m)                  ... between float queries and codes
     L = 1/q Σ_i KL(P_i ‖ Q_i) + KL(P_i ‖ R_i)         j = i left out; W, t, α, β are learned
 
-The first q rows ask (i), and all rows are asked for (j).
+The first q rows are the queries (i), and all rows are candidates (j).
 
 A step function has no slope, so sign passes the slope of tanh(z/s) back instead (the
 straight-through estimator); s is a fixed share of the standard deviation of the bit's scores. All
@@ -62,11 +62,11 @@ ROOT_STEPS = 14  # of Newton and Schulz's iteration
 TEMPERATURE = 0.05  # τ: the nearest few dozen of a batch of unit vectors share most of P
 SURROGATE_WIDTH = 0.6  # s over the standard deviation of a bit's scores: see docs/near-lossless.md
 FIRST_SCALE = 12.0  # α and β at the start; they end between 13 (64 bits) and 30 (512)
-FAR_BELOW = 1e4  # taken from the logit of a row with itself: its probability becomes 0
+FAR_BELOW = 1e4  # subtracted from the logit of a row with itself: its probability becomes 0
 
 LEARNING_RATES = Weights(3e-3, 3e-3, 0.02, 0.02)
 WARM_UP = 30  # steps in which the learning rate rises
-CHECKS = 4  # looks at the held-out recall in a fit
+CHECKS = 4  # of the held-out recall in a fit
 
 GPU_BUDGET = Budget(3000, 2048)  # ten seconds
 CPU_BATCH = 1024
@@ -98,9 +98,9 @@ def first_weights(
     x = x[:: -(-len(x) // START_ROWS)]
     weights: list[Matrix] = []
     while (left := n_bits - sum(map(len, weights))) > 0:
-        kept = (axes if weights else axes[:, :left]).astype(np.float32)
-        rotation = closest_to_signs(product(x, kept), rng)
-        weights.append(product(kept, rotation).T[:left])
+        projected = (axes if weights else axes[:, :left]).astype(np.float32)
+        rotation = closest_to_signs(product(x, projected), rng)
+        weights.append(product(projected, rotation).T[:left])
     return np.concatenate(weights).astype(np.float64)
 
 

@@ -122,8 +122,6 @@ def undo(unit: NDArray[np.float32], whitening: NDArray[np.float32]) -> NDArray[n
 
 
 def _parts(whitening: NDArray[np.float32]) -> tuple[Wide, Wide]:
-    if len(whitening) != whitening.shape[1] + 1:
-        raise FormatError("damaged: the coder's whitening_ is not a mean and a square matrix")
     return whitening[0].astype(np.float64), whitening[1:].astype(np.float64)
 
 
@@ -145,16 +143,16 @@ def _principal_directions(unit: NDArray[np.float32]) -> tuple[Wide, Wide, Wide]:
     variances, axes = variances[::-1], axes[:, ::-1]
     rank = int((variances > NO_VARIANCE * variances[0]).sum())
     if rank < len(mean) and len(unit) < ENOUGH_ROWS:
-        # LAPACK's directions of no variance depend on its threads: these are drawn at random.
-        drawn = np.random.default_rng(0).normal(size=(len(mean), len(mean) - rank))
-        axes = rounded(np.linalg.qr(np.hstack([rounded(axes[:, :rank]), drawn]))[0])
+        # LAPACK's directions of no variance depend on its threads: these are random.
+        random = np.random.default_rng(0).normal(size=(len(mean), len(mean) - rank))
+        axes = rounded(np.linalg.qr(np.hstack([rounded(axes[:, :rank]), random]))[0])
     return *_shrunk(mean, variances, len(unit)), axes
 
 
 def _shrunk(mean: Wide, variances: Wide, n: int) -> tuple[Wide, Wide]:
     """The mean and variances of all rows as guessed from n: fewer than ENOUGH_ROWS say less.
 
-    Chance leaves the mean (James & Stein 1961), and variances are drawn to their average.
+    Chance leaves the mean (James & Stein 1961), and variances are pulled to their average.
     """
     doubt, dims = 1 - min(n, ENOUGH_ROWS) / ENOUGH_ROWS, len(mean)
     chance = variances.sum() / max(n - 1, 1) / max(float(mean @ mean), 1e-12)

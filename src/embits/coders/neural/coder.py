@@ -32,14 +32,24 @@ Floats = NDArray[np.float32]
 Codes = NDArray[np.uint8]
 
 NET = {
-    "A": ("any", "bits"), "G": ("any", "any"), "M": ("dims", "any"), "alpha": ("any",),
-    "a": ("any",), "beta": ("any",), "g": ("any",), "c": ("dims",), "o": ("dims",),
-}  # fmt: skip
+    "A": ("any", "bits"),
+    "G": ("any", "any"),
+    "M": ("dims", "any"),
+    "alpha": ("any",),
+    "a": ("any",),
+    "beta": ("any",),
+    "g": ("any",),
+    "c": ("dims",),
+    "o": ("dims",),
+}
 """The arrays of a net in a file, each named `net_` and this."""
 LAYER = {
-    "S": ("any", "dims"), "U": ("bits", "any"), "sigma": ("any",), "u": ("any",),
+    "S": ("any", "dims"),
+    "U": ("bits", "any"),
+    "sigma": ("any",),
+    "u": ("any",),
     "upsilon": ("bits",),
-}  # fmt: skip
+}
 """The arrays of the hidden layer of an encoder, `layer_` and this; empty where it has none."""
 
 
@@ -89,11 +99,11 @@ PREFERENCES = {
 SIMILARITY_RANKING = 1.0  # ranking loss for target "similarity"
 LATER_RATE = 0.5  # of the learning rate, after the first turn
 LEAST_EPOCHS = 10
-LEAST_TOGETHER = 4000  # rows: fewer are learned by heart by an encoder with a hidden layer
+LEAST_TOGETHER = 4000  # rows: fewer are memorized by an encoder with a hidden layer
 ROWS_PER_UNIT = 4  # at least, of a layer of the net
-LOOKS = (50, 100, 200, 300, 500)  # rows that the net may look at a second time
-LOOK_LOSS = 0.002  # of held-out recall, for looking at fewer
-MOST_LOOKS = (1 << 16, 1024, 64)  # larger numbers in a file are damage
+SHORTLISTS = (50, 100, 200, 300, 500)  # rows that the net may rescore
+SHORTLIST_LOSS = 0.002  # of held-out recall, for rescoring fewer
+MAX_SEARCH = (1 << 16, 1024, 64)  # larger numbers in a file are damage
 MEASURED = 4096  # rows that the activations of a net are measured on
 
 
@@ -108,25 +118,25 @@ class NetSearched(Searched):
 
     def encode(self, unit: Floats) -> Codes:
         """Packed codes of unit rows."""
-        drawn = pulls(unit, self.W, self.t, self.decoder.D, self.decoder.o, self.layer)
-        codes = signs_of(drawn) if self.layer else super().encode(unit)
+        pull = pulls(unit, self.W, self.t, self.decoder.D, self.decoder.o, self.layer)
+        codes = signs_of(pull) if self.layer else super().encode(unit)
         effort = self.effort.rounds, self.effort.tries
-        return on_device.search(self.on, self.net, unit, drawn, codes, *effort)
+        return on_device.search(self.on, self.net, unit, pull, codes, *effort)
 
 
 def pulls(
     unit: Floats, W: Floats, t: Floats, D: NDArray[Any], o: NDArray[Any], layer: Layer | None
 ) -> Floats:
-    """What draws each bit beside its part in the rebuilt vector: 2 (W x - t - D (x - o)).
+    """What pulls each bit beside its part in the rebuilt vector: 2 (W x - t - D (x - o)).
 
     W x - t is the linear term of a search (bit_search.py), and D x its part that rebuilds x. A
     hidden layer adds to it.
     """
-    drawn: Floats = product(unit, (2 * (W - D)).T.astype(np.float32))
-    drawn += (2 * ((D * o).sum(axis=1) - t)).astype(np.float32)
+    pull: Floats = product(unit, (2 * (W - D)).T.astype(np.float32))
+    pull += (2 * ((D * o).sum(axis=1) - t)).astype(np.float32)
     if layer:
-        drawn += layer.scores(unit)
-    return drawn
+        pull += layer.scores(unit)
+    return pull
 
 
 def signs_of(scores: Floats) -> Codes:
@@ -152,7 +162,7 @@ class Neural(NearLossless):
             `gpu`).
 
     Attributes:
-        look_: Shape (3,): the rows that a search looks at a second time unless told otherwise, the
+        look_: Shape (3,): the rows that a search rescores by default, the
             most flips of a code under the net, and the flips that are tried for each.
         net_A_: And further arrays of the net, see `embits.coders.neural.net.Net`.
 
@@ -204,6 +214,16 @@ class Neural(NearLossless):
             """Hidden: a net that is trained on a few more rows would forget the others."""
             raise AttributeError("partial_fit")
 
+    @classmethod
+    def check_fit_together(cls, arrays: Mapping[str, NDArray[Any]]) -> None:
+        super().check_fit_together(arrays)
+        Net(*(arrays[f"net_{name}"] for name in NET))
+        Layer(*(arrays[f"layer_{name}"] for name in LAYER))
+
+    def check_learned(self) -> None:
+        super().check_learned()
+        self._search_sizes()
+
     @property
     def net(self) -> Net:
         """The net that decodes bits."""
@@ -222,12 +242,12 @@ class Neural(NearLossless):
 
     @property
     def second_look(self) -> int:
-        """Rows of a search that the net looks at, unless the search says otherwise."""
-        return self._looks()[0]
+        """Rows of a search that the net rescores by default."""
+        return self._search_sizes()[0]
 
-    def _looks(self) -> list[int]:
-        if not ((self.look_ >= 0) & (self.look_ <= MOST_LOOKS)).all():
-            raise FormatError("damaged: the coder's look_ holds numbers that no fit gives")
+    def _search_sizes(self) -> list[int]:
+        if not ((self.look_ >= 0) & (self.look_ <= MAX_SEARCH)).all():
+            raise FormatError("damaged: the coder's look_ is out of range")
         return [int(each) for each in self.look_]
 
     def directions(self, X: Floats) -> Floats:
@@ -247,9 +267,9 @@ class Neural(NearLossless):
         if len(self.search_) == 0:
             return super().encode_rows(X)
         unit, D = self.directions(X), 0.5 * self.decoder_[:, :-1].astype(np.float64)
-        drawn = pulls(unit, self.W_, self.t_, D, self.offset_[:-1] + D.sum(axis=0), self.layer)
-        codes = signs_of(drawn) if self.layer else super().encode_rows(X)
-        return on_device.search(on, self.net, unit, drawn, codes, *self._looks()[1:])
+        pull = pulls(unit, self.W_, self.t_, D, self.offset_[:-1] + D.sum(axis=0), self.layer)
+        codes = signs_of(pull) if self.layer else super().encode_rows(X)
+        return on_device.search(on, self.net, unit, pull, codes, *self._search_sizes()[1:])
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -257,14 +277,14 @@ class Neural(NearLossless):
         choice("effort", self.effort, EFFORTS)
 
     @property
-    def _place(self) -> str:
+    def _device_name(self) -> str:
         return "cpu" if self.device is None else self.device
 
     def _budget(self, n: int) -> training.Budget:
         steps, batch_size = super()._budget(n)
         return training.Budget(min(EFFORTS[self.effort].steps, 4 * steps), batch_size)
 
-    def _found_search(
+    def _best_search(
         self,
         unit: Floats,
         split: sampling.Split,
@@ -277,10 +297,10 @@ class Neural(NearLossless):
         thresholds = Thresholds.scaled(self.W_, self.t_, train)
         decoder = bit_search.least_squares(thresholds.encode(train), train, m)
         if len(unit) < bit_search.MIN_ROWS or decoder.length == 0:
-            self._keep(linear_net(decoder), None, [0, 0, 0])
+            self._store(linear_net(decoder), None, [0, 0, 0])
             return None
         held_out = bit_search.HeldOut(unit[split.check[: split.queries]], train[: bit_search.AMONG])
-        training = _Training(effort, backend(self._place), rng, train, held_out, progress)
+        training = _Training(effort, backend(self._device_name), rng, train, held_out, progress)
         preference, is_whitened = PREFERENCES[self.prefer], len(self.whitening_) > 0
         if is_whitened:
             narrow = Setting(1.0, effort.firm * preference.narrow.hold)
@@ -288,11 +308,11 @@ class Neural(NearLossless):
         widest = effort.widest[is_whitened] * unit.shape[1]
         searched = training.run(preference, widest, thresholds, decoder)
         shares = bit_search.query_shares(searched, held_out)
-        look = _second_look(searched, shares[:2], held_out)
-        self._keep(searched.net, searched.layer, [look, effort.rounds, effort.tries])
+        look = _shortlist_size(searched, shares[:2], held_out)
+        self._store(searched.net, searched.layer, [look, effort.rounds, effort.tries])
         return searched, shares
 
-    def _keep(self, net: Net, layer: Layer | None, look: list[int]) -> None:
+    def _store(self, net: Net, layer: Layer | None, look: list[int]) -> None:
         for cached in ("_net", "_layer"):
             vars(self).pop(cached, None)
         for name in NET:
@@ -321,14 +341,14 @@ class _Training:
         self._unseen = bit_search.HeldOut(held_out.queries, held_out.queries)
         self._progress, self._done, self._planned = progress, 0, 0
         self._share = min(1, effort.enough / len(rows))
-        self._settings: Any = {"on": on, "rng": rng, "told": self._tell}
+        self._settings: Any = {"on": on, "rng": rng, "on_epoch": self._count_epoch}
 
     def _plan(self, epochs: tuple[int, ...]) -> list[int]:
         planned = [max(LEAST_EPOCHS, round(n * self._share)) for n in epochs]
         self._planned = self._done + sum(planned)
         return planned
 
-    def _tell(self) -> None:
+    def _count_epoch(self) -> None:
         self._done += 1
         if self._progress is not None:
             self._progress(self._done, max(self._planned, self._done))
@@ -347,15 +367,15 @@ class _Training:
             codes = Searched.at(self._setting, decoder, thresholds).encode(rows)
             decoder = bit_search.least_squares(codes, rows, m)
         plain = Searched.at(self._setting, decoder, thresholds)
-        # Few rows would be learned by heart.
+        # Few rows would be memorized.
         hidden = min(effort.hidden, 64 * -(-len(rows) // (64 * ROWS_PER_UNIT)))
         start = decoder.D.astype(np.float32), decoder.o.astype(np.float32)
         weights = net_training.first_weights(*start, hidden, self._settings["rng"])
         if m <= widest and len(rows) >= LEAST_TOGETHER:
-            scaled, found, trained = self._together(preference.ranking, thresholds, weights)
-            gained = self._recalls(found) - self._recalls(plain)
+            scaled, deep, trained = self._together(preference.ranking, thresholds, weights)
+            gained = self._recalls(deep) - self._recalls(plain)
             if (gained >= (-preference.loss, 0)).all():
-                return self._turns(scaled, found, trained, found.layer)
+                return self._turns(scaled, deep, trained, deep.layer)
         return self._turns(thresholds, plain, weights, None)
 
     def _together(
@@ -381,10 +401,10 @@ class _Training:
     def _recalls(self, searched: Searched) -> NDArray[np.float64]:
         """Recall of the held-out queries by Hamming distance and by float query.
 
-        Each is the mean of that among rows of the fit, which may be known by heart, and that among
+        Each is the mean of that among rows of the fit, which may be memorized, and that among
         the queries themselves.
         """
-        found, queries = [], self._held_out.queries
+        recalls, queries = [], self._held_out.queries
         of_queries = searched.encode(queries)
         for among in (self._held_out, self._unseen):
             codes = searched.encode(among.rows)
@@ -393,8 +413,8 @@ class _Training:
                 if isinstance(searched, NetSearched)
                 else max(among.recall(codes, queries, each) for each in searched.weights())
             )
-            found.append([among.by_hamming(codes, of_queries), by_float])
-        mean: NDArray[np.float64] = np.mean(found, axis=0)
+            recalls.append([among.by_hamming(codes, of_queries), by_float])
+        mean: NDArray[np.float64] = np.mean(recalls, axis=0)
         return mean
 
     def _turns(
@@ -411,8 +431,8 @@ class _Training:
             weights = net_training.train(
                 weights, b, rows, (c, queries), *settings, **self._settings
             )
-            searched = found = self._under(weights, b[:MEASURED], decoder, thresholds, layer)
-        return found
+            searched = trained = self._under(weights, b[:MEASURED], decoder, thresholds, layer)
+        return trained
 
     def _under(
         self,
@@ -429,19 +449,23 @@ class _Training:
         )
 
 
-def _second_look(searched: NetSearched, shares: list[float], held_out: bit_search.HeldOut) -> int:
-    """The fewest of LOOKS at which held-out queries find as many neighbors, up to LOOK_LOSS."""
+def _shortlist_size(
+    searched: NetSearched, shares: list[float], held_out: bit_search.HeldOut
+) -> int:
+    """The smallest of SHORTLISTS whose held-out recall is the best, less SHORTLIST_LOSS."""
     codes = searched.encode(held_out.rows)
     weights = shares[0] * searched.decoder.D + shares[1] * searched.W
     coarse = asymmetric_top_k(
-        codes, product(held_out.queries, weights.T.astype(np.float32)), LOOKS[-1]
+        codes, product(held_out.queries, weights.T.astype(np.float32)), SHORTLISTS[-1]
     )
     cosines = product(held_out.queries, unit_rows(searched.net.decode(codes)).T)
     recalls = []
-    for look in LOOKS:
-        rows = coarse.rows[:, :look]
+    for size in SHORTLISTS:
+        rows = coarse.rows[:, :size]
         best = np.argsort(-np.take_along_axis(cosines, rows, axis=1), axis=1, kind="stable")
         recalls.append(held_out.share(np.take_along_axis(rows, best, axis=1)))
     return next(
-        look for look, each in zip(LOOKS, recalls, strict=True) if each >= max(recalls) - LOOK_LOSS
+        size
+        for size, each in zip(SHORTLISTS, recalls, strict=True)
+        if each >= max(recalls) - SHORTLIST_LOSS
     )

@@ -49,9 +49,9 @@ class Net:
         shapes: list[tuple[int, ...]] = [(hidden, bits), (hidden, hidden)]
         shapes += [(len(self.c), bits + 2 * hidden)]
         shapes += [(hidden,)] * 4 + [(len(self.c),)] * 2
-        found = [getattr(self, field.name).shape for field in fields(self)]
-        if found != shapes:
-            raise FormatError(f"damaged: the arrays of the coder's net have the shapes {found}")
+        actual = [getattr(self, field.name).shape for field in fields(self)]
+        if actual != shapes:
+            raise FormatError(f"damaged: the arrays of the coder's net have the shapes {actual}")
 
     def __reduce__(self) -> tuple[type[Net], tuple[NDArray[Any], ...]]:
         return Net, tuple(getattr(self, field.name) for field in fields(self))
@@ -95,7 +95,7 @@ class Net:
     ) -> NDArray[np.uint8]:
         """Packed codes, flipped bit by bit while -2 cos(x, y) - pulls · s falls.
 
-        Vectors x have norm 1. `pulls`, (n, bits), is what each bit is drawn to. A code has at most
+        Vectors x have norm 1. `pulls`, (n, bits), is what each bit is pulled to. A code has at most
         `rounds` flips, and each tries those `tries` whose slopes promise most.
         """
         codes = codes.copy()
@@ -154,7 +154,7 @@ def quantized(
     """The net in bytes of y = D s + o + P p + R r, p = relu(A s + a), r = relu(G p + g).
 
     D, (bits, dims), is for s in {-1, 1}. `layers` are A, a, G and g, `out` P and R, (hidden, dims),
-    and `tops` the largest activations p and r to be told apart, of each unit.
+    and `tops` the largest activations p and r of each unit that are distinguished.
     """
     A, a, G, g = (each.astype(np.float64) for each in layers)
     units = [np.maximum(each.astype(np.float64), 1e-6) / TOP for each in tops]

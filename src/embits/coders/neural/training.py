@@ -37,7 +37,7 @@ LOOK_EVERY = 3  # epochs
 PATIENCE = 6  # looks without a gain, after which training stops
 TOGETHER_BATCH = 512
 FIRST_SCALE = 15.0  # of the agreement of codes in the ranking loss
-IN_COMPANY = 7  # rows in a batch beside each of some anchors: a half of it are neighborhoods
+NEIGHBORS = 7  # rows in a batch beside each of some anchors: a half of it are neighborhoods
 NEAREST = 10  # rows that a row may be moved towards ...
 MOVED, FARTHEST = 0.7, 0.6  # ... with this probability, by at most this share of the way
 CLIPPED = 0.999  # of a unit's activations that the net in bytes tells apart
@@ -157,13 +157,13 @@ def train(
     *,
     on: Backend,
     rng: np.random.Generator,
-    told: Callable[[], None] = lambda: None,
+    on_epoch: Callable[[], None] = lambda: None,
 ) -> Weights:
     """Train on the signs, (n, bits) in {-1, 1}, of unit rows; what rebuilds held-out rows best.
 
     `held_out` are signs and rows that say when to stop, `epochs` the most passes, `rate` a share of
-    the usual learning rate, `share` that of the units that are left out in a step. `told` is called
-    after each epoch.
+    the usual learning rate, `share` that of the units that are left out in a step. `on_epoch` is
+    called after each epoch.
     """
     xp, n, uniform = on.xp, len(unit), on.uniform(rng)
     there, rows, check = on.put(signs), on.put(unit), [on.put(part) for part in held_out]
@@ -182,7 +182,7 @@ def train(
             adam.step(now, gradient, share_of_rate(epoch * per_epoch + batch, epochs * per_epoch))
         if not math.isfinite(float(loss)):
             raise TrainingError(f"training diverged (loss {float(loss)}) in epoch {epoch + 1}")
-        told()
+        on_epoch()
         if (epoch + 1) % LOOK_EVERY and epoch + 1 < epochs:
             continue
         cosine, since = _cosine(xp, forward(xp, now, check[0])[2], check[1]), since + 1
@@ -204,7 +204,7 @@ def train_together(
     *,
     on: Backend,
     rng: np.random.Generator,
-    told: Callable[[], None] = lambda: None,
+    on_epoch: Callable[[], None] = lambda: None,
 ) -> tuple[Weights, Encoder]:
     """Train an encoder with a hidden layer together with the net that decodes its signs.
 
@@ -215,7 +215,7 @@ def train_together(
     """
     xp, (n, dims), hidden = on.xp, unit.shape, len(weights.a)
     size, scale = min(TOGETHER_BATCH, n), dims**0.5  # with it, one learning rate serves W too
-    rows, held, uniform = on.put(unit), on.put(check * np.float32(scale)), on.uniform(rng)
+    rows, held_out, uniform = on.put(unit), on.put(check * np.float32(scale)), on.uniform(rng)
     near = _neighbors(on, rows)
     bits, S = len(thresholds.t), rng.normal(size=(hidden, dims)) / scale
     layer = S, np.zeros(hidden), np.zeros((bits, hidden))
@@ -227,18 +227,18 @@ def train_together(
     for epoch in range(epochs):
         order = rng.permutation(n)
         for step in range(per_epoch):
-            some = _in_company(order[step * size : (step + 1) * size], near, rng)
-            x, n_some = _moved(on, rows, some, near, rng), len(some)
+            some = _with_neighbors(order[step * size : (step + 1) * size], near, rng)
+            x, n_some = _towards_neighbors(on, rows, some, near, rng), len(some)
             dropped = Dropped.draw(xp, n_some, bits, hidden, share, uniform)
             factors = _factors(xp, (n_some, hidden), share, uniform)
             mask = not_self[:n_some, :n_some]
             gradient = _together(xp, now, x, mask, (dropped, factors), ranking_share)
             adam.step(now, gradient, share_of_rate(epoch * per_epoch + step, epochs * per_epoch))
-        told()
+        on_epoch()
         if (epoch + 1) % LOOK_EVERY and epoch + 1 < epochs:
             continue
-        signs = ranking.signs(xp, scores(xp, Encoder(*now[8:13]), held)[1])
-        cosine = _cosine(xp, forward(xp, Weights(*now[:8]), signs)[2], held / scale)
+        signs = ranking.signs(xp, scores(xp, Encoder(*now[8:13]), held_out)[1])
+        cosine = _cosine(xp, forward(xp, Weights(*now[:8]), signs)[2], held_out / scale)
         if not math.isfinite(cosine):
             raise TrainingError(f"training diverged in epoch {epoch + 1}")
         if cosine > best_cosine:
@@ -298,20 +298,20 @@ def _neighbors(on: Backend, unit: Any) -> NDArray[np.int64]:
     return near
 
 
-def _in_company(
+def _with_neighbors(
     some: NDArray[np.int64], near: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """About as many rows, each once: some of them, and neighbors of the first of these.
 
     Random rows alone hold few true neighbors of each other, and teach little about them.
     """
-    beside = rng.permutation(near.shape[1])[:IN_COMPANY]
-    anchors = len(some) // (2 * IN_COMPANY + 2)
-    kept = some[: len(some) - anchors * len(beside)]
-    return np.unique(np.concatenate([kept, near[some[:anchors]][:, beside].ravel()]))
+    beside = rng.permutation(near.shape[1])[:NEIGHBORS]
+    anchors = len(some) // (2 * NEIGHBORS + 2)
+    others = some[: len(some) - anchors * len(beside)]
+    return np.unique(np.concatenate([others, near[some[:anchors]][:, beside].ravel()]))
 
 
-def _moved(
+def _towards_neighbors(
     on: Backend,
     unit: Any,
     some: NDArray[np.int64],

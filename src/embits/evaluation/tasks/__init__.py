@@ -12,13 +12,8 @@ from embits.evaluation.tasks.retrieval import Retrieval
 from embits.evaluation.tasks.speed import Speed
 from embits.evaluation.tasks.words import Analogy, Similarity
 
-TASKS: dict[str, Task] = {
-    task.name: task
-    for task in (
-        Similarity(), Analogy(), Neighbors(), Reconstruction(), Classification(), Retrieval(),
-        Speed(),
-    )
-}  # fmt: skip
+_IN_ORDER = (Similarity, Analogy, Neighbors, Reconstruction, Classification, Retrieval, Speed)
+TASKS: dict[str, Task] = {task.name: task() for task in _IN_ORDER}
 """All tasks by name, in the order of the reports."""
 DEFAULT_TASKS = tuple(name for name in TASKS if name != "speed")
 

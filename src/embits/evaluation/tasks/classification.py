@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from embits.arrays import blocks
 from embits.evaluation.data import Labelled, Split
 from embits.evaluation.results import Entry, Score, names_at
-from embits.evaluation.spaces import Floats, Lookup, Rows, Space
+from embits.evaluation.spaces import MISSING, Floats, Lookup, Rows, Space
 from embits.evaluation.statistics import NO_SAMPLES, Samples
 from embits.evaluation.tasks.base import Subject, Task
 
@@ -26,8 +26,7 @@ MIN_STEPS = 500  # more epochs on small data sets
 BATCH = 128
 STEP = 0.003
 DECAY = 1e-4  # weight decay per step
-LABELS = {"ag_news": "AG-News", "dbpedia": "DBpedia", "trec": "TREC", "sst2": "SST-2", "mr": "MR",
-          "subj": "Subj"}  # fmt: skip
+LABELS = {"ag_news": "AG-News", "dbpedia": "DBpedia", "trec": "TREC", "sst2": "SST-2"}
 _PIECES = re.compile(r"\w+|[^\w\s]")
 _WORDS = 2048  # words per block
 
@@ -54,19 +53,25 @@ def prepare(split: Split, lookup: Lookup) -> Prepared:
     return Prepared(_bags(split.train, lookup), _bags(split.test, lookup), n_classes)
 
 
-def tokens(text: str, lookup: Lookup) -> list[int]:
-    """Rows of the known words of a text; unknown ones are split into letters and punctuation."""
-    rows = []
-    for chunk in text.split():
-        row = lookup.find(chunk)
-        pieces = [row] if row is not None else map(lookup.find, _PIECES.findall(chunk))
-        rows += [piece for piece in pieces if piece is not None]
-    return rows
+def tokens(texts: Sequence[str], lookup: Lookup) -> list[list[int]]:
+    """Rows of the known words of texts; unknown ones are split into letters and punctuation."""
+    words = {word for text in texts for word in text.split()}
+    whole = _known_rows(words, lookup)
+    parts = {word: _PIECES.findall(word) for word in words - whole.keys()}
+    pieces = _known_rows({piece for of_word in parts.values() for piece in of_word}, lookup)
+    rows = {word: [row] for word, row in whole.items()}
+    rows |= {word: [pieces[p] for p in of_word if p in pieces] for word, of_word in parts.items()}
+    return [[row for word in text.split() for row in rows[word]] for text in texts]
+
+
+def _known_rows(words: Iterable[str], lookup: Lookup) -> dict[str, int]:
+    words = list(words)
+    pairs = zip(words, lookup.rows(words).tolist(), strict=True)
+    return {word: row for word, row in pairs if row != MISSING}
 
 
 def _bags(labelled: Labelled, lookup: Lookup) -> Bags:
-    lookup.find_ahead({chunk for text in labelled.texts for chunk in text.split()})
-    lists = [tokens(text, lookup) for text in labelled.texts]
+    lists = tokens(labelled.texts, lookup)
     rows = np.array([row for line in lists for row in line], dtype=np.int64)
     return Bags(rows, np.cumsum([len(line) for line in lists]), labelled.classes)
 
@@ -91,9 +96,12 @@ def mean_vectors(bags: Bags, space: Space) -> Floats:
 
 
 def evaluate_classification(
-    space: Space, task: Prepared, seeds: Sequence[int] = SEEDS, samples: Samples = NO_SAMPLES,
+    space: Space,
+    task: Prepared,
+    seeds: Sequence[int] = SEEDS,
+    samples: Samples = NO_SAMPLES,
     name: str = "",
-) -> dict[str, Any]:  # fmt: skip
+) -> Entry:
     """Mean accuracy on the test texts over trainings with `seeds`, as in `evaluate --json`.
 
     It is `{"accuracy", "interval", "train", "test"}`: `interval` is the half-width of a 95 %
@@ -151,29 +159,26 @@ class Classification(Task):
 
     name = "classification"
     title = "Classification"
-    caption = (
-        "Accuracy of a softmax layer on the mean vector of a text, × 100; in brackets the largest "
-        "95 % confidence interval of the data set's scores."
-    )
+    caption = "Accuracy of a softmax layer on the mean vector of a text, × 100."
     reads_data = of_rebuilt = True
 
     def run(self, subject: Subject) -> Entry:
         space, samples = subject.space, subject.samples
 
         def read() -> dict[str, Prepared]:
-            subject.say("reading texts")
-            splits = subject.data.classification() if subject.data else ()
+            subject.context.say("reading texts")
+            splits = subject.context.data.classification() if subject.context.data else ()
             return {name: prepare(split, space.lookup) for name, split in splits}
 
-        found = {}
-        for name, texts in subject.once(self.name, read, space.lookup).items():
-            subject.say(f"{self.name}: {name}")
-            found[name] = evaluate_classification(space, texts, samples=samples, name=name)
-        return found
+        scores = {}
+        for name, texts in subject.context.once(self.name, read, space.lookup).items():
+            subject.context.say(f"{self.name}: {name}")
+            scores[name] = evaluate_classification(space, texts, samples=samples, name=name)
+        return scores
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
-        names = names_at(entries, self.name)
-        return [self.score(label(name), name, "accuracy", is_tested=True) for name in names]
+        labels = {name: label(name) for name in names_at(entries, self.name)}
+        return [self.score(each, name, "accuracy", heading=each) for name, each in labels.items()]
 
 
 def label(name: str) -> str:

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import blocks, row_cosines
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows
 from embits.errors import InputError
-from embits.evaluation.results import Entry, Figure, Grid, Score, Table, names_at, number
+from embits.evaluation.results import Entry, Score, names_at, number
 from embits.evaluation.spaces import BitSpace, Floats, FloatSpace, Mask, Rows
 from embits.evaluation.statistics import NO_SAMPLES, Samples
 from embits.evaluation.tasks.base import Subject, Task
@@ -30,6 +30,7 @@ WAYS = {
     "unseen_recall": "Hamming, unseen rows alone",
     "unseen_asymmetric_recall": "float query, unseen rows alone",
 }
+HEADINGS = {"recall_at_10": "recall@10", "asymmetric_recall_at_10": "float query"}
 _ROWS = 16_384  # rows per block
 
 
@@ -40,22 +41,26 @@ def query_rows(n: int, n_queries: int = N_QUERIES) -> Rows:
     return np.arange(n_queries) * frequent // max(1, n_queries)
 
 
-def float_neighbors(raw: FloatSpace, rows: Rows, k: int, among: Mask | None = None) -> Rows:
-    """The k nearest rows of each row by cosine `among` a mask, without itself: (len(rows), k)."""
+def float_neighbors(raw: FloatSpace, rows: Rows, k: int, where: Mask | None = None) -> Rows:
+    """The k nearest rows of each row by cosine, without itself: shape (len(rows), k)."""
     unit = raw.unit
 
     def cosines(block: slice) -> Floats:
-        found = unit[rows] @ unit[block].T
-        return found if among is None else np.where(among[block], found, np.float32(-2))
+        product: Floats = unit[rows] @ unit[block].T
+        return product if where is None else np.where(where[block], product, np.float32(-2))
 
     return without_self(best_rows(cosines, len(unit), k + 1), rows, k)
 
 
 def evaluate_neighbors(
-    bits: BinaryVectors, raw: FloatSpace, at: Sequence[int] = (1, 10, 100),
-    rows: Rows | None = None, truth: Rows | None = None, samples: Samples = NO_SAMPLES,
+    bits: BinaryRows,
+    raw: FloatSpace,
+    at: Sequence[int] = (1, 10, 100),
+    rows: Rows | None = None,
+    truth: Rows | None = None,
+    samples: Samples = NO_SAMPLES,
     unseen: Mask | None = None,
-) -> dict[str, Any]:  # fmt: skip
+) -> Entry:
     """Recall of the raw-cosine neighbors, in the shape of `evaluate --json`.
 
     It is `{"recall_at_10", "asymmetric_recall_at_10", ...}` for each of `at`, and "queries"; with
@@ -67,7 +72,7 @@ def evaluate_neighbors(
         rows: The query rows; None takes `query_rows`.
         truth: `float_neighbors` of the query rows; None computes them.
         samples: Receives the recall of each query.
-        unseen: A mask of rows. Neighbors are then looked up among these alone.
+        unseen: A mask of rows. Neighbors are then searched among these alone.
     """
     if len(bits) != len(raw):
         raise InputError(f"{len(raw)} raw vectors for {len(bits)} codes, expected as many")
@@ -76,13 +81,13 @@ def evaluate_neighbors(
     most = max(at, default=0)
     truth = float_neighbors(raw, rows, most, unseen) if truth is None else truth
     by_code = bits.search(bits.codes[rows], most + 1, where=unseen).rows
-    by_floats = bits.search(raw.matrix[rows], most + 1, where=unseen).rows
-    result: dict[str, Any] = {}
+    by_floats = bits.search(raw.matrix[rows], most + 1, metric="asymmetric", where=unseen).rows
+    result: Entry = {}
     for way, nearest in ("recall", by_code), ("asymmetric_recall", by_floats):
-        found = without_self(nearest, rows, most)
+        others = without_self(nearest, rows, most)
         for k in at:
             name = f"{way if unseen is None else f'unseen_{way}'}_at_{k}"
-            shares = recalls(truth[:, :k], found[:, :k])
+            shares = recalls(truth[:, :k], others[:, :k])
             result[name] = float(shares.mean())
             samples.add_mean(f"neighbors.{name}", shares, "neighbors")
     return result | {"queries": len(rows)}
@@ -125,16 +130,11 @@ def without_self(nearest: Rows, rows: Rows, k: int) -> Rows:
     return others
 
 
-def recalls(truth: Rows, found: Rows) -> NDArray[np.float64]:
-    """The share of each row of `truth` that is in the same row of `found`."""
-    hits = (truth[:, :, np.newaxis] == found[:, np.newaxis, :]).any(axis=2)
+def recalls(truth: Rows, results: Rows) -> NDArray[np.float64]:
+    """The share of each row of `truth` that is in the same row of `results`."""
+    hits = (truth[:, :, np.newaxis] == results[:, np.newaxis, :]).any(axis=2)
     shares: NDArray[np.float64] = hits.mean(axis=1)
     return shares
-
-
-def recall(truth: Rows, found: Rows) -> float:
-    """The mean of `recalls`."""
-    return float(recalls(truth, found).mean())
 
 
 class Neighbors(Task):
@@ -156,42 +156,28 @@ class Neighbors(Task):
         measured = np.arange(len(raw)) if subject.split is None else subject.split.unseen
         rows = measured[query_rows(len(measured))]
         k, key = min(MAX_NEIGHBORS, len(raw) - 1), rows.tobytes()
-        truth = subject.once((self.name, key), lambda: float_neighbors(raw, rows, k), raw)
-        found = evaluate_neighbors(bits, raw, rows=rows, truth=truth, samples=subject.samples)
+        truth = subject.context.once((self.name, key), lambda: float_neighbors(raw, rows, k), raw)
+        scores = evaluate_neighbors(bits, raw, rows=rows, truth=truth, samples=subject.samples)
         if subject.split is not None:
             unseen = np.isin(np.arange(len(raw)), measured)
             near = partial(float_neighbors, raw, rows, 10, unseen)
-            truth = subject.once(("unseen", key), near, raw)
-            found |= evaluate_neighbors(bits, raw, (10,), rows, truth, subject.samples, unseen)
-        return found | subject.about_rows
+            truth = subject.context.once(("unseen", key), near, raw)
+            scores |= evaluate_neighbors(bits, raw, (10,), rows, truth, subject.samples, unseen)
+        return scores | subject.about_rows
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
-        columns = {"recall_at_10": "recall@10", "asymmetric_recall_at_10": "float query"}
-        split = [name.rpartition("_at_") for name in names_at(entries, self.name)]
-        ways = [(int(k), way) for way, _, k in split if way in WAYS]
-        return [
-            Score(
-                f"Recall@{k}, {WAYS[way]}", (self.name, name := f"{way}_at_{k}"),
-                column=columns.get(name, ""), is_tested=name in columns,
-            )
-            for k, way in sorted(ways, key=lambda found: (found[0], list(WAYS).index(found[1])))
-        ]  # fmt: skip
-
-    def figures(self, grid: Grid) -> list[Figure]:
-        panels = (
-            ("codes against codes (Hamming)", (self.name, "recall_at_10")),
-            ("float queries against codes", (self.name, "asymmetric_recall_at_10")),
-        )
-        caption = (
-            "Recall@10 by width: the share of a row's ten nearest by raw cosine that are among the "
-            "ten nearest codes."
-        )
-        return [Figure(self.name, panels, "recall@10 of raw-cosine neighbors, %", caption)]
+        names = names_at(entries, self.name)
+        scores = []
+        for k, (way, label) in product((1, 10, 100), WAYS.items()):
+            if (name := f"{way}_at_{k}") in names:
+                heading = HEADINGS.get(name, "")
+                scores.append(Score(f"Recall@{k}, {label}", (self.name, name), heading=heading))
+        return scores
 
 
 def evaluate_reconstruction(
     raw: FloatSpace, rebuilt: FloatSpace, rows: Rows | None = None, samples: Samples = NO_SAMPLES
-) -> dict[str, Any]:
+) -> Entry:
     """The mean cosine of raw and rebuilt rows, and the mean squared error: `{"cosine", "mse"}`.
 
     `rows` are those to measure, or None for all; `samples` receives the values of each.
@@ -215,33 +201,25 @@ class Reconstruction(Task):
 
     name = "reconstruction"
     title = "Reconstruction"
-    caption = "Floats rebuilt from the codes. Cosine and Fisher mean × 100. {rows}"
+    caption = "Floats rebuilt from the codes. Cosine × 100. {rows}"
     needs_raw = True
 
     def run(self, subject: Subject) -> Entry | None:
         space, bits, split = subject.space, subject.bits, subject.split
         if not isinstance(space, BitSpace):
             return None
-        found: Entry = {}
+        scores: Entry = {}
         if subject.raw is not None and bits is not None:
-            rebuilt = space if bits is space.bits else BitSpace(bits, space.lookup)
+            measured = space if bits is space.bits else BitSpace(bits, space.lookup)
             rows = None if split is None else split.unseen
-            found = evaluate_reconstruction(subject.raw, rebuilt.rebuilt(), rows, subject.samples)
-            found |= subject.about_rows
-        floats = replace(
-            subject, space=space.rebuilt(), samples=subject.samples.under(self.name), raw=None
-        )
-        found |= {task.name: task.run(floats) for task in subject.tasks if task.of_rebuilt}
-        return found or None
+            scores = evaluate_reconstruction(subject.raw, measured.rebuilt(), rows, subject.samples)
+            scores |= subject.about_rows
+        samples = subject.samples.under(self.name)
+        floats = replace(subject, space=space.rebuilt(), samples=samples, raw=None)
+        scores |= {task.name: task.run(floats) for task in subject.context.tasks if task.of_rebuilt}
+        return scores or None
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
-        path = (self.name, "cosine")
-        cosine = Score("Cosine to raw, rebuilt", path, column="rebuilt", is_tested=True)
-        error = Score("Mean squared error", (self.name, "mse"), shown=lambda x: number(x, 4))
+        cosine = Score("Cosine to raw, rebuilt", (self.name, "cosine"), heading="rebuilt")
+        error = Score("Mean squared error", (self.name, "mse"), as_text=lambda x: number(x, 4))
         return [cosine, error] if "cosine" in names_at(entries, self.name) else []
-
-    def tables(self, grid: Grid, *more: Score) -> list[Table]:
-        if "similarity" in names_at(grid.entries, self.name):
-            mean = ("similarity", "fisher_mean")
-            more = (*more, Score("Fisher mean of similarity", (self.name, *mean), mean))
-        return super().tables(grid, *more)

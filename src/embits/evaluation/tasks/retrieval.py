@@ -8,31 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import unit_rows
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryVectors, MetricName
 from embits.coders import Coder
 from embits.errors import InputError
 from embits.evaluation.data import RetrievalSet
-from embits.evaluation.results import Entry, Figure, Grid, Score, at, names_at
+from embits.evaluation.results import Entry, Score, at, names_at
 from embits.evaluation.spaces import BitSpace
 from embits.evaluation.statistics import NO_SAMPLES, Samples
 from embits.evaluation.tasks.base import Subject, Task
 from embits.evaluation.tasks.neighbors import best_rows
-from embits.search.metrics import METRICS
 from embits.search.plan import Rescore
 
 DEPTH = 100  # documents of a ranking
 OVERSAMPLE = 4  # rescored: times k documents are found by Hamming distance, then ordered by cosine
-MEASURES = {"ndcg@10": "nDCG@10", "recall@10": "recall@10", "recall@100": "recall@100",
-            "mrr": "MRR"}  # fmt: skip
-_LABELS = {"hamming": "Hamming", "asymmetric": "float query"}
-_METRICS: list[Any] = [name for name, metric in METRICS.items() if not metric.needs_lengths]
-WAYS = {name: _LABELS.get(name, name) for name in ("floats", *_METRICS, "rescored")}
+MAIN = "ndcg@10"
+MEASURES = {MAIN: "nDCG@10", "recall@10": "recall@10", "recall@100": "recall@100", "mrr": "MRR"}
+METRICS: tuple[MetricName, ...] = ("hamming", "asymmetric", "decoded")
+WAYS = {name: name for name in ("floats", *METRICS, "rescored")}
+WAYS |= {"hamming": "Hamming", "asymmetric": "float query"}
 """The ways to search, and their names in tables."""
 
 Scores: TypeAlias = dict[str, NDArray[np.float64]]
@@ -50,14 +49,14 @@ class Judged(NamedTuple):
 def judged_queries(data: RetrievalSet) -> Judged:
     """The queries of a data set that have judgements, in the order of their file."""
     rows = {document: row for row, document in enumerate(data.corpus.words or ())}
-    asked = {row: each for row, each in enumerate(data.queries.words or ()) if each in data.qrels}
+    queries = {row: name for row, name in enumerate(data.queries.words or ()) if name in data.qrels}
     graded = [
         {document: float(max(score, 0)) for document, score in data.qrels[query].items()}
-        for query in asked.values()
+        for query in queries.values()
     ]
     best = [sorted(grades.values(), reverse=True)[:10] for grades in graded]
     return Judged(
-        data.queries.matrix[list(asked)],
+        data.queries.matrix[list(queries)],
         [{rows[doc]: gain for doc, gain in grades.items() if doc in rows} for grades in graded],
         np.array([sum(gain > 0 for gain in grades.values()) for grades in graded]),
         np.array([float(dcg(np.array([gains]))[0]) for gains in best]),
@@ -70,9 +69,9 @@ def dcg(gains: NDArray[np.float64]) -> NDArray[np.float64]:
     return total
 
 
-def score_rankings(judged: Judged, found: NDArray[np.int64]) -> Scores:
+def score_rankings(judged: Judged, rankings: NDArray[np.int64]) -> Scores:
     """Each of `MEASURES` of each query, for rows of documents of shape (q, k), best first."""
-    pairs = zip(judged.gains, found.tolist(), strict=True)
+    pairs = zip(judged.gains, rankings.tolist(), strict=True)
     gains = np.array([[grades.get(row, 0.0) for row in line] for grades, line in pairs])
     is_relevant = gains > 0
     n_relevant = np.maximum(judged.n_relevant, 1)
@@ -91,23 +90,25 @@ def score_codes(data: RetrievalSet, coder: Coder) -> dict[str, Scores]:
         raise InputError(f"embeddings of {data.dims} dimensions, expected {coder.n_features_in_}")
     judged = judged_queries(data)
     bits = BinaryVectors(None, coder.encode(data.corpus.matrix), coder)
-    found = {
+    scores: dict[str, Scores] = {
         metric: score_rankings(judged, bits.search(judged.queries, DEPTH, metric=metric).rows)
-        for metric in _METRICS
+        for metric in METRICS
     }
     # Each measure belongs to a search of its own depth: a longer shortlist would help nDCG@10.
     floats = data.corpus.matrix
     short, long = (
-        bits.search(judged.queries, k, rescore=Rescore(OVERSAMPLE * k, floats)).rows
+        bits.search(
+            judged.queries, k, metric="hamming", rescore=Rescore(OVERSAMPLE * k, floats)
+        ).rows
         for k in (10, DEPTH)
     )
     recall = score_rankings(judged, long)["recall@100"]
-    return found | {"rescored": score_rankings(judged, short) | {"recall@100": recall}}
+    return scores | {"rescored": score_rankings(judged, short) | {"recall@100": recall}}
 
 
 def evaluate_retrieval(
     data: RetrievalSet, coder: Coder | None = None, samples: Samples = NO_SAMPLES, name: str = ""
-) -> dict[str, Any]:
+) -> Entry:
     """Scores of a data set by a fitted coder, or of its floats, in the shape of `evaluate --json`.
 
     It is `{"hamming": {"ndcg@10", "recall@10", "recall@100", "mrr"}, "asymmetric", "decoded",
@@ -121,7 +122,7 @@ def evaluate_retrieval(
         scores = {"floats": score_rankings(judged, rows)}
     else:
         scores = score_codes(data, coder)
-    result: dict[str, Any] = {way: {} for way in scores}
+    result: Entry = {way: {} for way in scores}
     for way, measures in scores.items():
         for measure, values in measures.items():
             result[way][measure] = float(values.mean())
@@ -144,45 +145,30 @@ class Retrieval(Task):
 
     def run(self, subject: Subject) -> Entry | None:
         space, samples = subject.space, subject.samples
-        found: Entry = {}
+        scores: Entry = {}
         for name, data in self.datasets(subject).items():
-            if subject.dims not in (None, data.dims):
-                what = subject.file or "the codes" if isinstance(space, BitSpace) else "raw"
-                dims = f"embeddings of {data.dims} dimensions, expected {subject.dims}"
-                subject.note(f"{name} is skipped for {what}: {dims}")
+            if isinstance(space, BitSpace) and not subject.fit and space.bits.dims != data.dims:
+                note = f"{name} is skipped for {subject.file or 'the codes'}: embeddings of "
+                note += f"{data.dims} dimensions, expected {space.bits.dims}"
+                subject.context.notes[note] = None
                 continue
-            subject.say(f"{self.name}: {name}")
-            found[name] = {}
-            if not isinstance(space, BitSpace) or not subject.has_raw:
-                found[name] = evaluate_retrieval(data, None, samples, name)
+            subject.context.say(f"{self.name}: {name}")
+            scores[name] = {}
+            if not isinstance(space, BitSpace) or not subject.context.has_raw:
+                scores[name] = evaluate_retrieval(data, None, samples, name)
             if isinstance(space, BitSpace):
                 coder = subject.fit(data.corpus.matrix) if subject.fit else space.bits.coder
-                found[name] |= evaluate_retrieval(data, coder, samples, name)
-        return found or None
+                scores[name] |= evaluate_retrieval(data, coder, samples, name)
+        return scores or None
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
         entries, scores = list(entries), []
         has_raw = any(entry.get("method") == "raw" for entry in entries)
         names, ways = names_at(entries, self.name), list(WAYS)[has_raw:]  # without "floats"
         for name, measure, way in product(names, MEASURES, ways):
-            path, is_main = (self.name, name, way, measure), measure == "ndcg@10"
+            path = (self.name, name, way, measure)
             if any(at(entry, *path) is not None for entry in entries):
-                title = f"{name} {MEASURES[measure]}, {WAYS[way]}"
+                label = f"{name} {MEASURES[measure]}, {WAYS[way]}"
                 raw = (self.name, name, "floats", measure) if has_raw else ()
-                column = title if is_main else ""
-                scores.append(Score(title, path, raw, column=column, is_tested=is_main))
+                scores.append(Score(label, path, raw, heading=label if measure == MAIN else ""))
         return scores
-
-    def figures(self, grid: Grid) -> list[Figure]:
-        figures = []
-        for name in names_at(grid.coded, self.name):
-            hamming, asymmetric, floats = (
-                (self.name, name, way, "ndcg@10") for way in ("hamming", "asymmetric", "floats")
-            )
-            panels = (
-                ("codes against codes (Hamming)", hamming),
-                ("float queries against codes", asymmetric),
-            )
-            caption = f"nDCG@10 on {name} by width. The dashed line: floats."
-            figures.append(Figure(f"retrieval-{name}", panels, "nDCG@10 × 100", caption, floats))
-        return figures

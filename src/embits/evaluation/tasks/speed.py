@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import packed_width
-from embits.binary_vectors import BinaryVectors
+from embits.binary_vectors import BinaryRows
 from embits.collection import load
 from embits.evaluation.results import Entry, Grid, Score, Table, at, names_at, number
 from embits.evaluation.spaces import BitSpace, Space
@@ -40,7 +39,7 @@ class Contender:
     load_ms: float | None = None
 
 
-def bit_contenders(path: Path | None, bits: BinaryVectors, threads: int) -> Iterator[Contender]:
+def bit_contenders(path: Path | None, bits: BinaryRows, threads: int) -> Iterator[Contender]:
     """embits, NumPy and, if installed, FAISS, on the codes of a file."""
     codes = np.ascontiguousarray(bits.codes)
 
@@ -97,7 +96,7 @@ def _ms(run: Callable[..., object], *args: int) -> float:
     return 1e3 * (time.perf_counter() - start)
 
 
-def _best(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
+def _best(scores: NDArray[np.float32] | NDArray[np.int32], k: int) -> NDArray[np.int64]:
     k = min(k, len(scores))
     best = np.argpartition(scores, -k)[-k:]
     ordered: NDArray[np.int64] = best[np.argsort(-scores[best])]
@@ -105,7 +104,11 @@ def _best(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
 
 
 def _faiss(
-    name: str, width: int, rows: NDArray[Any], bits: int | None, threads: int
+    name: str,
+    width: int,
+    rows: NDArray[np.float32] | NDArray[np.uint8],
+    bits: int | None,
+    threads: int,
 ) -> Iterator[Contender]:
     try:
         import faiss
@@ -117,7 +120,7 @@ def _faiss(
     yield Contender(f"FAISS {name}", bits, lambda row, k: index.search(rows[row][None], k))
 
 
-def evaluate_speed(space: Space, file: Path | None = None) -> dict[str, Any]:
+def evaluate_speed(space: Space, file: Path | None = None) -> Entry:
     """Median milliseconds of one exact query over all rows, by linear scan.
 
     It is `{"top_1_ms", "top_10_ms", "top_50_ms", "load_top_10_ms", "bytes_per_word"}`. Codes are
@@ -129,7 +132,7 @@ def evaluate_speed(space: Space, file: Path | None = None) -> dict[str, Any]:
     else:
         contender = next(float_contenders(file, space.unit, THREADS))
     measure([contender], len(space))
-    result: dict[str, Any] = {f"top_{k}_ms": contender.top_ms[k] for k in TOP}
+    result: Entry = {f"top_{k}_ms": contender.top_ms[k] for k in TOP}
     if contender.load_ms is not None:
         result["load_top_10_ms"] = contender.load_ms
     return result | {"bytes_per_word": packed_width(space.n_bits)}
@@ -149,21 +152,21 @@ class Speed(Task):
         return evaluate_speed(subject.space, subject.file)
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
-        score = self.score("Top-10 query, ms", "top_10_ms", shown=number)
+        score = self.score("Top-10 query, ms", "top_10_ms", as_text=number)
         return [score] if names_at(entries, self.name) else []
 
-    def tables(self, grid: Grid, *more: Score) -> list[Table]:
+    def table(self, grid: Grid) -> Table | None:
         """Times of the first method of each width; the others take the same time."""
         columns = {entry["bits"]: entry for entry in reversed(grid.coded) if self.name in entry}
         entries = [*(columns[width] for width in sorted(columns)), grid.raw]
         if not names_at(grid.entries, self.name):
-            return []
-        timed = {f"Top {k}, ms": f"top_{k}_ms" for k in TOP}
-        timed["Loading + Top 10, ms"] = "load_top_10_ms"
+            return None
+        times = {f"Top {k}, ms": f"top_{k}_ms" for k in TOP}
+        times["Loading + Top 10, ms"] = "load_top_10_ms"
         rows = [
             [label, *(number(at(entry, self.name, name)) for entry in entries)]
-            for label, name in timed.items()
+            for label, name in times.items()
         ]
         sizes = (str(at(entry, self.name, "bytes_per_word") or "-") for entry in entries)
         header = ["", *(f"{width}-bit" for width in sorted(columns)), "Real-valued"]
-        return [Table(header, [*rows, ["Bytes per word", *sizes]], self.caption)]
+        return Table(header, [*rows, ["Bytes per word", *sizes]], self.caption)

@@ -13,15 +13,24 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import blocks
 from embits.evaluation.data import Pairs, Questions, read_pairs, read_questions
-from embits.evaluation.results import Entry, Figure, Grid, Score, names_at
-from embits.evaluation.spaces import MISSING, BitSpace, Lookup, Mask, Rows, Space, as_space
+from embits.evaluation.results import Entry, Score, names_at
+from embits.evaluation.spaces import (
+    MISSING,
+    BitSpace,
+    Lookup,
+    Mask,
+    Rows,
+    Scorable,
+    Space,
+    as_space,
+)
 from embits.evaluation.statistics import NO_SAMPLES, Samples, fisher_mean, pearson, spearman
 from embits.evaluation.tasks.base import Subject, Task
 from embits.search import top_k
@@ -43,10 +52,6 @@ class PairScores(NamedTuple):
         return spearman(self.human, self.ours)
 
     @property
-    def pearson(self) -> float:
-        return pearson(self.human, self.ours)
-
-    @property
     def oov(self) -> int:
         """Number of pairs with an unknown word."""
         return int((~self.known).sum())
@@ -62,13 +67,13 @@ def score_pairs(space: Space, pairs: Pairs, lookup: Lookup | None = None) -> Pai
 
 def evaluate_similarity(
     space: Space, datasets: Mapping[str, Pairs], samples: Samples = NO_SAMPLES
-) -> dict[str, Any]:
+) -> Entry:
     """Spearman per data set of word pairs and their Fisher mean, in the shape of `evaluate --json`.
 
     It is `{name: {"spearman", "pairs", "oov"}, ..., "fisher_mean"}`: `pairs` were scored, `oov`
     skipped; correlations in [-1, 1]. `samples` receives the scores of each pair.
     """
-    result: dict[str, Any] = {}
+    result: Entry = {}
     for name, pairs in datasets.items():
         score, key = score_pairs(space, pairs), f"similarity.{name}"
         result[name] = {"spearman": score.spearman, "pairs": len(score.ours), "oov": score.oov}
@@ -79,9 +84,14 @@ def evaluate_similarity(
 
 
 def evaluate_word_pairs(
-    vectors: Any, pairs: str | os.PathLike[str], restrict_vocab: int | None = 300_000,
-    case_insensitive: bool = True, dummy4unknown: bool = False, *, delimiter: str | None = None,
-) -> tuple[float, float, float]:  # fmt: skip
+    vectors: Scorable,
+    pairs: str | os.PathLike[str],
+    restrict_vocab: int | None = 300_000,
+    case_insensitive: bool = True,
+    dummy4unknown: bool = False,
+    *,
+    delimiter: str | None = None,
+) -> tuple[float, float, float]:
     """gensim's `evaluate_word_pairs`, for codes and floats, with words looked up as by `Lookup`.
 
     Args:
@@ -114,24 +124,14 @@ class Similarity(Task):
         "each width."
     )
     reads_data = of_rebuilt = True
-    counted = "pairs"
 
     def run(self, subject: Subject) -> Entry:
         return evaluate_similarity(subject.space, self.datasets(subject), subject.samples)
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
         names = [name for name in names_at(entries, self.name) if name != "fisher_mean"]
-        mean = self.score("Fisher mean", "fisher_mean", column="Fisher mean", is_tested=True)
+        mean = self.score("Fisher mean", "fisher_mean", heading="Fisher mean")
         return [*(self.score(name, name, "spearman") for name in names), mean] if names else []
-
-    def figures(self, grid: Grid) -> list[Figure]:
-        mean = (self.name, "fisher_mean")
-        panels = (
-            ("codes, Sokal-Michener similarity", mean),
-            ("floats rebuilt from the codes, cosine", ("reconstruction", *mean)),
-        )
-        caption = "Fisher mean of the similarity scores by width. The dashed line: raw floats."
-        return [Figure(self.name, panels, "Fisher mean of Spearman × 100", caption, mean)]
 
 
 # -- analogy ---------------------------------------------------------------------------------------
@@ -149,26 +149,26 @@ def answer(
 ) -> dict[str, Answers]:
     """Answer every question, in one pass over the vocabulary; `lookup` replaces the space's."""
     lookup = space.lookup if lookup is None else lookup
-    words = (word for asked in sections.values() for quad in asked for word in quad)
+    words = (word for questions in sections.values() for quad in questions for word in quad)
     rows = lookup.rows(words).reshape(-1, 4)
     known = (rows >= 0).all(axis=1)
-    asked, wanted = np.split(rows[known], [3], axis=1)
-    barred = lookup.all_spellings(asked)
+    questions, expected = np.split(rows[known], [3], axis=1)
+    excluded = lookup.all_spellings(questions)
     if isinstance(space, BitSpace):
-        found = _solve_bits(space.codes[: lookup.size], asked, barred)
+        answers = _solve_bits(space.codes[: lookup.size], questions, excluded)
     else:
-        found = _solve_floats(space.unit[: lookup.size], asked, barred)
-    right = np.zeros(len(rows), bool)
+        answers = _solve_floats(space.unit[: lookup.size], questions, excluded)
+    correct = np.zeros(len(rows), bool)
     # Any spelling of the expected word is a correct answer.
-    right[known] = (lookup.all_spellings(wanted) == found[:, np.newaxis]).any(axis=1)
+    correct[known] = (lookup.all_spellings(expected) == answers[:, np.newaxis]).any(axis=1)
     ends = np.cumsum([len(questions) for questions in sections.values()])[:-1]
-    parts = zip(sections, np.split(known, ends), np.split(right, ends), strict=False)
-    return {name: Answers(of_known, of_right[of_known]) for name, of_known, of_right in parts}
+    parts = zip(sections, np.split(known, ends), np.split(correct, ends), strict=False)
+    return {name: Answers(of_known, of_correct[of_known]) for name, of_known, of_correct in parts}
 
 
 def evaluate_analogies(
     space: Space, sections: Mapping[str, Questions], samples: Samples = NO_SAMPLES
-) -> dict[str, Any]:
+) -> Entry:
     """Accuracy on semantic and syntactic questions, in the shape of `evaluate --json`.
 
     It is `{"semantic": {"accuracy", "questions", "oov"}, "syntactic": {...}, "sections": {...}}`:
@@ -177,28 +177,31 @@ def evaluate_analogies(
     """
     answers = answer(space, sections)
     kinds: dict[str, list[Answers]] = {"semantic": [], "syntactic": []}
-    for name, found in answers.items():
-        kinds["syntactic" if name.startswith("gram") else "semantic"].append(found)
-    result: dict[str, Any] = {}
+    for name, of_section in answers.items():
+        kinds["syntactic" if name.startswith("gram") else "semantic"].append(of_section)
+    result: Entry = {}
     for kind, parts in kinds.items():
         result[kind] = _summary(parts)
         correct = np.concatenate([np.empty(0, bool), *(part.correct for part in parts)])
         samples.add_mean(f"analogy.{kind}.accuracy", correct, f"analogy.{kind}")
-    return result | {"sections": {name: _summary([found]) for name, found in answers.items()}}
+    return result | {"sections": {name: _summary([each]) for name, each in answers.items()}}
 
 
-def _summary(answers: Sequence[Answers]) -> dict[str, Any]:
-    asked = sum(len(found.correct) for found in answers)
-    right = sum(int(found.correct.sum()) for found in answers)
-    oov = sum(int((~found.known).sum()) for found in answers)
-    accuracy = right / asked if asked else float("nan")
-    return {"accuracy": accuracy, "questions": asked, "oov": oov}
+def _summary(answers: Sequence[Answers]) -> Entry:
+    n_known = sum(len(each.correct) for each in answers)
+    n_correct = sum(int(each.correct.sum()) for each in answers)
+    oov = sum(int((~each.known).sum()) for each in answers)
+    accuracy = n_correct / n_known if n_known else float("nan")
+    return {"accuracy": accuracy, "questions": n_known, "oov": oov}
 
 
 def evaluate_word_analogies(
-    vectors: Any, analogies: str | os.PathLike[str], restrict_vocab: int | None = 300_000,
-    case_insensitive: bool = True, dummy4unknown: bool = False,
-) -> tuple[float, list[dict[str, Any]]]:  # fmt: skip
+    vectors: Scorable,
+    analogies: str | os.PathLike[str],
+    restrict_vocab: int | None = 300_000,
+    case_insensitive: bool = True,
+    dummy4unknown: bool = False,
+) -> tuple[float, list[Entry]]:
     """gensim's `evaluate_word_analogies`, for codes and floats.
 
     Args:
@@ -215,61 +218,63 @@ def evaluate_word_analogies(
     space = as_space(vectors)
     lookup = Lookup(space.words, restrict_vocab, case_insensitive, exact_first=False)
     questions = read_questions(analogies)
-    total: dict[str, Any] = {"section": "Total accuracy", "correct": [], "incorrect": []}
+    total: Entry = {"section": "Total accuracy", "correct": [], "incorrect": []}
     sections = []
-    for name, found in answer(space, questions, lookup).items():
-        section: dict[str, Any] = {"section": name, "correct": [], "incorrect": []}
-        correct = iter(found.correct)
-        for question, known in zip(questions[name], found.known, strict=True):
+    for name, answers in answer(space, questions, lookup).items():
+        section: Entry = {"section": name, "correct": [], "incorrect": []}
+        correct = iter(answers.correct)
+        for question, known in zip(questions[name], answers.known, strict=True):
             if known or dummy4unknown:
                 kind = "correct" if known and next(correct) else "incorrect"
-                for each in (section, total):
-                    each[kind].append(tuple(map(lookup.fold, question)))
+                section[kind].append(tuple(map(lookup.fold, question)))
+        for kind in ("correct", "incorrect"):
+            total[kind] += section[kind]
         sections.append(section)
-    asked = len(total["correct"]) + len(total["incorrect"])
-    return len(total["correct"]) / asked if asked else float("nan"), [*sections, total]
+    n_questions = len(total["correct"]) + len(total["incorrect"])
+    accuracy = len(total["correct"]) / n_questions if n_questions else float("nan")
+    return accuracy, [*sections, total]
 
 
-def _solve_bits(codes: NDArray[np.uint8], asked: Rows, barred: Rows) -> Rows:
-    """The row closest to (b AND NOT a) OR c that is not in `barred`, for each (a, b, c)."""
-    found = np.full(len(asked), MISSING, dtype=np.int64)
-    for part in blocks(len(asked), _CODES):
-        a, b, c = (codes[rows] for rows in asked[part].T)
+def _solve_bits(codes: NDArray[np.uint8], questions: Rows, excluded: Rows) -> Rows:
+    """The row closest to (b AND NOT a) OR c that is not in `excluded`, for each (a, b, c)."""
+    answers = np.full(len(questions), MISSING, dtype=np.int64)
+    for part in blocks(len(questions), _CODES):
+        a, b, c = (codes[rows] for rows in questions[part].T)
         # Padding bits stay zero: AND with b clears the ones that NOT a sets.
-        _, nearest = top_k(codes, (b & ~a) | c, barred.shape[1] + 1)
-        free = ~(nearest[:, :, np.newaxis] == barred[part, np.newaxis, :]).any(axis=2)
+        _, nearest = top_k(codes, (b & ~a) | c, excluded.shape[1] + 1)
+        free = ~(nearest[:, :, np.newaxis] == excluded[part, np.newaxis, :]).any(axis=2)
         first = nearest[np.arange(len(nearest)), free.argmax(axis=1)]
-        found[part] = np.where(free.any(axis=1), first, MISSING)
-    return found
+        answers[part] = np.where(free.any(axis=1), first, MISSING)
+    return answers
 
 
-def _solve_floats(unit: NDArray[np.float32], asked: Rows, barred: Rows) -> Rows:
-    """The row with the largest cosine to b - a + c that is not in `barred`, for each (a, b, c).
+def _solve_floats(unit: NDArray[np.float32], questions: Rows, excluded: Rows) -> Rows:
+    """The row with the largest cosine to b - a + c that is not in `excluded`, for each (a, b, c).
 
     A few hundred words occur in all the questions: their dot products with a block of the
     vocabulary are one matrix product, of which each question adds three rows.
     """
-    words, place = np.unique(asked, return_inverse=True)
-    best = np.full(len(asked), -np.inf, dtype=np.float32)
-    found = np.full(len(asked), MISSING, dtype=np.int64)
+    words, place = np.unique(questions, return_inverse=True)
+    best = np.full(len(questions), -np.inf, dtype=np.float32)
+    answers = np.full(len(questions), MISSING, dtype=np.int64)
 
     def solve(part: slice, cosines: NDArray[np.float32], start: int) -> None:
         a, b, c = place[part].T
         scores = cosines[b] - cosines[a]
         scores += cosines[c]
-        column = barred[part] - start
+        column = excluded[part] - start
         line, slot = np.nonzero((column >= 0) & (column < scores.shape[1]))
         scores[line, column[line, slot]] = -np.inf
         top, score = scores.argmax(axis=1), scores.max(axis=1)
         better = score > best[part]  # ties keep the earlier row
         best[part] = np.where(better, score, best[part])
-        found[part] = np.where(better, top + start, found[part])
+        answers[part] = np.where(better, top + start, answers[part])
 
     with ThreadPoolExecutor() as pool:  # NumPy releases the GIL in these operations
         for rows in blocks(len(unit), _ROWS):
             step = partial(solve, cosines=unit[words] @ unit[rows].T, start=rows.start)
-            list(pool.map(step, blocks(len(asked), _QUESTIONS)))
-    return found
+            list(pool.map(step, blocks(len(questions), _QUESTIONS)))
+    return answers
 
 
 class Analogy(Task):
@@ -282,15 +287,13 @@ class Analogy(Task):
         "floats. Bold: the best codes, and the best rebuilt floats, of each width."
     )
     reads_data = of_rebuilt = True
-    counted = "questions"
 
     def run(self, subject: Subject) -> Entry:
         return evaluate_analogies(subject.space, self.datasets(subject), subject.samples)
 
     def scores(self, entries: Iterable[Entry]) -> list[Score]:
         kinds = [kind for kind in names_at(entries, self.name) if kind != "sections"]
-        labels = [f"{kind.capitalize()} analogy" for kind in kinds]
         return [
-            self.score(label, kind, "accuracy", column=kind, is_tested=True)
-            for label, kind in zip(labels, kinds, strict=True)
+            self.score(f"{kind.capitalize()} analogy", kind, "accuracy", heading=kind)
+            for kind in kinds
         ]

@@ -6,6 +6,7 @@ Unlike Ray Data's, our reader of Parquet knows the file and the row of a bad vec
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import tempfile
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -31,15 +32,18 @@ from embits.arrays import Progress
 from embits.coders import Coder, coder_checksum
 from embits.collection import load_coder
 from embits.collection.manifest import CODER, MANIFEST, Manifest, Piece, manifest_json
-from embits.collection.parquet import CODE, LENGTH, locate
-from embits.errors import ClusterError, InputError, ReadError
+from embits.collection.parquet import CODE, LENGTH, locate, read_one
+from embits.errors import ClusterError, InputError, ReadError, ReadWarning, warn_caller
 from embits.file.contents import write_coder
 from embits.file.overwrite import OVERWRITE
+from embits.ids.vocabulary import Vocabulary
 from embits.integrations import Facts
 from embits.integrations.ray import tasks
-from embits.readers.parquet import find_columns, open_table, parquet_files, read_batches, vectors_of
+from embits.readers import parquet
+from embits.readers.source import Repeats, Source
 from embits.remote import is_address
 from embits.segment import Lengths
+from embits.vectors import normalize_ids
 
 SAMPLE_ROWS = 100_000
 MIN_BYTES, MAX_BYTES = 64 << 20, 256 << 20  # of the floats of a piece
@@ -55,12 +59,13 @@ OnBad: TypeAlias = Literal["raise", "skip"]
 def encode(
     vectors: VectorSource, coder: Coder | str | os.PathLike[str], target: str | os.PathLike[str], *,
     column: str | None = None, ids: str | None = None, keep: Sequence[str] | None = None,
-    on_bad: OnBad = "raise", lengths: bool = False, workers: int | None = None,
-    overwrite: bool = False, progress: Progress | None = None,
+    on_bad: OnBad = "raise", repeats: Repeats | None = None, lengths: bool = False,
+    workers: int | None = None, overwrite: bool = False, progress: Progress | None = None,
 ) -> Facts:  # fmt: skip
     """Encode vectors with the workers of a cluster, and write a collection.
 
-    It returns target, bits, dims, method, writer, ids, rows, skipped, parts and bytes.
+    It returns target, bits, dims, method, writer, ids, rows, skipped, parts and bytes. If a job on
+    files is killed, the same call uses its finished parts again.
 
     Args:
         vectors: A Parquet file, a folder of them, its address in an object store (s3://, gs://,
@@ -74,6 +79,8 @@ def encode(
         keep: Columns to keep with the codes; None keeps all but the vectors. `ids` is always kept.
         on_bad: "raise" refuses nulls, NaN and vectors of another length; "skip" leaves such rows
             out and counts them.
+        repeats: "first" keeps the first row of an id that repeats and warns; "refuse" and None
+            refuse the vectors.
         lengths: Store the lengths of the vectors, for `metric="dot"` and for decoding.
         workers: Concurrent tasks; None is one per processor.
         overwrite: Replace the contents of the folder.
@@ -92,16 +99,22 @@ def encode(
     with tasks.plain_errors():
         source = Vectors(vectors, column, ids)
         kept = _kept(source, keep, ids, lengths)
-        output = _Folder(target, source, overwrite)
+        job = source.digest([facts, coder_checksum(coder), ids, kept, on_bad], workers)
+        output = _Folder(target, source, overwrite, job)
         own = output.address, output.job, facts
         try:
-            write = partial(_write_part, ray.put(coder), kept, on_bad, *own)
+            write = partial(_write_part, ray.put(coder), kept, ids, on_bad, *own)
             found = source.mapped(write, kept, workers, progress)
-            manifest = _manifest(coder, [part for part, _ in found if part.rows], ids)
+            pieces = [piece for piece, _ in found if piece.rows]
+            n_rows = sum(piece.rows for piece in pieces)
+            n_bad = source.n_rows - n_rows if job else sum(bad for _, bad in found)
+            if ids is not None:
+                pieces = output.without_repeats(pieces, ids, repeats, source.name)
+            manifest = _manifest(coder, pieces, ids)
             n_bytes = output.commit(coder, manifest)
         finally:  # also after Ctrl-C: leave nothing half-written
             output.clean()
-    counts = {"rows": manifest.rows, "skipped": sum(bad for _, bad in found)}
+    counts = {"rows": manifest.rows, "skipped": n_bad}
     sizes = {"parts": len(manifest.pieces), "bytes": n_bytes}
     return {"target": os.fspath(target)} | facts | {"ids": ids} | counts | sizes
 
@@ -134,10 +147,15 @@ def fit(
 
 
 def _write_part(
-    shared_coder: Any, keep: list[str], on_bad: OnBad, address: str, job: str, facts: Facts,
-    number: int, batches: Iterator[Batch],
+    shared_coder: Any, keep: list[str], ids: str | None, on_bad: OnBad, address: str, job: str,
+    facts: Facts, number: int, batches: Iterator[Batch],
 ) -> tuple[Piece, int]:  # fmt: skip
     """Write the codes of a piece and the columns to keep; gives the bad rows. Runs in a worker."""
+    files, folder = locate(address)
+    name = f"part-{number:05d}-{job}.parquet"
+    path = f"{folder}/{name}"
+    if files.get_file_info(path).type == fs.FileType.File:  # of a job that was killed
+        return Piece(name, len(read_one(files, path, CODE))), 0
     coder, n_bad = tasks.shared(shared_coder), 0
 
     def encoded() -> Iterator[Any]:
@@ -148,20 +166,21 @@ def _write_part(
                 codes = np.ascontiguousarray(coder.transform(matrix))
             except InputError as error:  # numbers too large for the method
                 raise ReadError(f"{batch}: {error}") from None
-            table = batch.table.select(keep)
+            columns = [batch.table.column(name) for name in keep]
+            if ids is not None:  # refuses those that are null or empty
+                file = Source(Path(batch.file or "the dataset"))
+                parquet.ids_of(file, batch.table.column(ids), batch.first)
             if len(bad):
-                table = table.take(np.delete(np.arange(len(table)), bad))
+                good = np.delete(np.arange(len(batch.table)), bad)
+                columns = [column.take(good) for column in columns]
             kind, buffers = pa.binary(codes.shape[1]), [None, pa.py_buffer(codes)]
-            packed = pa.FixedSizeBinaryArray.from_buffers(kind, len(codes), buffers)
-            table = table.append_column(CODE, packed)
+            columns.append(pa.FixedSizeBinaryArray.from_buffers(kind, len(codes), buffers))
             if facts.get("lengths"):
-                table = table.append_column(LENGTH, pa.array(Lengths.of_vectors(matrix).floats))
+                columns.append(pa.array(Lengths.of_vectors(matrix).floats))
             n_bad += len(bad)
-            yield table
+            yield pa.table(columns, [*keep, CODE, LENGTH][: len(columns)])
 
-    files, folder = locate(address)
-    name = f"part-{number:05d}-{job}.parquet"
-    rows = tasks.write_parquet(files, f"{folder}/{name}", encoded(), {"embits": json.dumps(facts)})
+    rows = tasks.write_parquet(files, path, encoded(), {"embits": json.dumps(facts)})
     return Piece(name, rows), n_bad
 
 
@@ -216,14 +235,19 @@ def _manifest(coder: Coder, parts: list[Piece], ids: str | None) -> Manifest:
 class _Folder:
     """The folder to write: parts, which have the name of the job, the coder, and the manifest."""
 
-    def __init__(self, target: str | os.PathLike[str], source: Vectors, overwrite: bool) -> None:
+    def __init__(self, target: Any, source: Vectors, overwrite: bool, job: str | None) -> None:
         self._files, self._path = locate(target)
         self.address = os.fspath(target) if is_address(target) else self._path
-        self.job, self._listed = uuid4().hex[:8], set[str]()
+        self._listed = set[str]()
         before = self._files.get_file_info(self._path).type
         if before == fs.FileType.File:
             raise InputError(f"{target} is a file, expected a folder to write")
-        self._is_new, self._old = before == fs.FileType.NotFound, self._there()
+        self._is_new, there = before == fs.FileType.NotFound, self._there()
+        # Files that a collection lists are none of this job.
+        self.job = job if job and MANIFEST not in there else uuid4().hex[:16]
+        self._old = {name: info for name, info in there.items() if self.job not in name}
+        if n := len([name for name in there if name.endswith(f"{self.job}.parquet")]):
+            warn_caller(f"{target}: {n} finished parts of the same job are used again", ReadWarning)
         if self._old and not overwrite:
             found = f"{target} holds {len(self._old)} files already"
             raise InputError(f"{found}: name another folder, or {OVERWRITE}")
@@ -254,6 +278,33 @@ class _Folder:
         for name in set(self._old) - self._listed:
             self._delete(self._old[name])
         return sum(sizes[name] for name in names)
+
+    def without_repeats(
+        self, pieces: list[Piece], ids: str, repeats: Repeats | None, name: str
+    ) -> list[Piece]:
+        """The pieces without rows that repeat an id, or an error if these are to be refused."""
+        columns = (read_one(self._files, f"{self._path}/{each.file}", ids) for each in pieces)
+        words, repeated = Vocabulary.with_repeats(chain.from_iterable(map(normalize_ids, columns)))
+        if not repeated:
+            return pieces
+        first = f"{words[repeated[0]]!r} in row {repeated[0]:,} of all"
+        if repeats != "first":
+            hint = 'each id once (repeats="first", or --repeats first, keeps the first row of each)'
+            raise ReadError(f"{name}, column {ids!r}: found again {first}, expected {hint}")
+        left_out = f"{len(repeated):,} rows with a repeated id left out"
+        warn_caller(f"{name}: {left_out}, the first {first}", ReadWarning)
+        kept, starts = list[Piece](), [*accumulate((each.rows for each in pieces), initial=0)]
+        for piece, (start, stop) in zip(pieces, pairwise(starts), strict=True):
+            rows = np.setdiff1d(np.arange(start, stop), repeated) - start
+            if len(rows) < piece.rows:
+                table = (
+                    parquet.open_table(f"{self._path}/{piece.file}", self._files).read().take(rows)
+                )
+                piece = Piece(f"first-{piece.file}", len(rows))
+                path = f"{self._path}/{piece.file}"
+                tasks.write_parquet(self._files, path, [table], table.schema.metadata)
+            kept += [piece] if len(rows) else []
+        return kept
 
     def clean(self) -> None:
         """Delete what is new and not listed, such as the file of a task that was killed."""
@@ -290,7 +341,7 @@ class Batch:
 
     def read(self, dims: int | None, on_bad: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """The good vectors, float32 (n, dims), and the numbers of the bad rows to skip."""
-        matrix, bad, found = vectors_of(self.table.column(self.column), dims)
+        matrix, bad, found = parquet.vectors_of(parquet.column_of(self.table, self.column), dims)
         if len(bad) == 0 or on_bad == "skip":
             return matrix, bad
         row = f"row {self.first + bad[0]}"
@@ -315,17 +366,18 @@ class Vectors:
         else:
             self.name, self._dataset = os.fspath(source), None
             files, path = locate(source)
-            paths = parquet_files(path, files)
+            paths = parquet.parquet_files(path, files)
             with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as pool:
-                tables = list(pool.map(lambda file: open_table(file, files), paths))
+                tables = list(pool.map(lambda file: parquet.open_table(file, files), paths))
             self.schema = tables[0].schema_arrow
+            self._stamps = [(i.path, i.size, i.mtime_ns) for i in files.get_file_info(paths)]
             for file, data in zip(paths, (table.metadata for table in tables), strict=True):
                 for number, group in enumerate(map(data.row_group, range(data.num_row_groups))):
                     self._groups.append((file, number, group.num_rows, group.total_byte_size))
             if self.n_rows == 0:
                 raise ReadError(f"{source}: found {len(paths)} files of 0 rows, expected vectors")
-        found = find_columns(self.schema, self.name, column, ids or False).vectors
-        if len(found) != 1 or pa.types.is_floating(self.schema.field(found[0]).type):
+        found = parquet.find_columns(self.schema, self.name, column, ids or False).vectors
+        if len(found) != 1 or pa.types.is_floating(parquet.type_of(self.schema, found[0])):
             raise ReadError(f"{self.name}: found columns of floats, expected one of float lists")
         self.column: str = found[0]
 
@@ -335,6 +387,13 @@ class Vectors:
         if self._dataset is not None:
             return int(self._dataset.count())
         return sum(rows for _, _, rows, _ in self._groups)
+
+    def digest(self, how: list[Any], workers: int | None) -> str | None:
+        """What tells a job from others: by its files, their pieces and `how`; None of a dataset."""
+        if self._dataset is not None:
+            return None
+        work = [how, self._stamps, self.column, self.pieces(tasks.n_processors(workers))]
+        return hashlib.sha256(json.dumps(work).encode()).hexdigest()[:16]
 
     def may_be_in(self, files: Any, folder: str, is_ours: bool) -> bool:
         """Whether a file of the vectors may be in a folder; `is_ours`: it is a collection."""
@@ -393,11 +452,14 @@ def map_piece(
 def _read_piece(piece: Any, address: str, column: str, keep: Sequence[str]) -> Iterator[Batch]:
     files, _ = locate(address)
     for file, of_file in groupby(piece, key=itemgetter(0)):
-        groups, names = [group for _, group in of_file], open_table(file, files).schema_arrow.names
-        if missing := [name for name in (column, *keep) if name not in names]:
-            found = f"found columns {', '.join(names[:12])}"
+        groups, schema = (
+            [group for _, group in of_file],
+            parquet.open_table(file, files).schema_arrow,
+        )
+        if missing := [name for name in (column, *keep) if parquet.type_of(schema, name) is None]:
+            found = f"found columns {', '.join(schema.names[:12])}"
             raise ReadError(f"{file}: {found}, expected {', '.join(missing)} too")
-        for first, rows in read_batches(
+        for first, rows in parquet.read_batches(
             file, [column, *keep], files, groups=groups, size=ROWS_AT_ONCE
         ):
             yield Batch(pa.Table.from_batches([rows]), column, file, first)

@@ -27,7 +27,7 @@ from embits.coders import Coder
 from embits.collection import load
 from embits.collection.manifest import CODER, Manifest
 from embits.collection.parquet import coder_at, locate, manifest_at
-from embits.collection.pieces import joined_rows, open_one
+from embits.collection.pieces import open_one, snapshot_of
 from embits.columns import is_filter
 from embits.errors import FormatError, InputError
 from embits.file.overwrite import OVERWRITE, check_target
@@ -178,7 +178,7 @@ class OpenSpan:
         entries = (entry for entry in manifest.pieces[first : last + 1] if entry.live)
         place: Any = folder if is_address(folder) else Path(folder)
         pieces = [open_one(place, entry, coder) for entry in entries]
-        self._all = joined_rows(pieces, numbered=manifest.ids == "numbers")
+        self._all = snapshot_of(coder, pieces, manifest)
         self.first, self._skipped = span.first, int(starts[first])  # rows before it, and its pieces
         self._rows = slice(span.first - self._skipped, span.stop - self._skipped)
 

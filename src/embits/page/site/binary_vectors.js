@@ -12,7 +12,7 @@ import {
   keyList,
   wantedBound,
 } from "./arguments.js";
-import { CellRows, FAR_K, signsOf } from "./cells.js";
+import { CellRows, signsOf } from "./cells.js";
 import { coderOf, combinedQuery, decodedQuery, floatQuery } from "./coder.js";
 import { allowedRows, Selection } from "./filters.js";
 import { cosine, norm } from "./matrix.js";
@@ -178,12 +178,14 @@ export class BinaryVectors {
     if (!this.#cells && probes !== undefined) throw new TypeError("probes needs a file with cells: make them with embits cells");
     const passed = allowed ? allowed.reduce((sum, one) => sum + one, 0) : this.length;
     if (!this.#cells || asked.scaled || passed * ROWS_PER_PASSED < this.length) return null;
-    const margin = recall === undefined ? null : this.#cells.margin(recall, !asked.code, Boolean(allowed) || k > FAR_K);
+    const counts = { k: Math.min(k, passed), isFloats: !asked.code, passed, n: this.length };
+    const levels = recall === undefined ? null : this.#cells.levels(recall, counts);
     const wanted = probes && Math.ceil((probes * this.length) / Math.max(passed, 1));
-    if (recall !== undefined && margin === null) return null;
+    if (recall !== undefined && levels === null) return null;
     const { width, nBits } = this;
+    const most = allowed ? this.#cells.mostRows(passed) : Infinity;
     const rows = new CellRows(asked, { k: Math.min(k, passed), width, nBits, allowed, kernel: this.#kernel });
-    const visits = this.#cells.visits(asked.weights ?? signsOf(asked.code, nBits), { probes: wanted, margin });
+    const visits = this.#cells.visits(asked.weights ?? signsOf(asked.code, nBits), { probes: wanted, levels, most });
     for (let next = visits.next(); !next.done; next = visits.next(rows.kth)) {
       for (const cell of next.value) {
         const [start, end] = [this.#cells.starts[cell], this.#cells.starts[cell + 1]];

@@ -11,7 +11,11 @@ const [MIDDLE, TOP] = [64, 63]; // queries are rounded to 64 - 63 … 64 + 63
 const PLACE_WEIGHT = 0.7;
 const FIRST = 4; // cells that are read before a query looks at its k-th row
 const CHECK_BYTES = 16;
-export const FAR_K = 40; // rows: the last of more is farther away than the curve says
+const FAR_K = 40; // rows: the last of more is farther away than a curve of 10 alone says
+const KS = [1, 10, 100, 1000]; // neighbors that the curves are measured with
+const [LIKE, UNLIKE, SERIES] = [1, 5, 9]; // the curves of queries like the rows, unlike them, and what follows
+const FEWEST = -1e24; // a margin below it reads all cells
+const [COPY_COST, ACCESS_BYTES] = [4, 96]; // of a row that is copied: as rows that are read in order
 const MAX_BITS = 16_384;
 const { fround } = Math;
 
@@ -29,7 +33,7 @@ export function cellsOf(tensors, n, nBits) {
     const fits = tensor?.dtype === dtype && tensor.shape.every((size, i) => size === (shape[i] ?? size));
     return fits && tensor.shape.length === shape.length ? tensor.data : fail(`cells.${name} does not fit`);
   };
-  if (names.length !== 5 || nBits > MAX_BITS) fail("a tensor of the cells is missing, or there is one too many");
+  if (names.length !== 5 || !names.includes("cells.order") || nBits > MAX_BITS) fail("a tensor of the cells is missing, or there is one too many");
   return new Cells({
     nBits,
     packed: part("centers", "U8", [count, Math.ceil(nBits / 2)]),
@@ -50,6 +54,10 @@ export class Cells {
     const recalls = curve.filter((_, at) => at % 4 === 0);
     const rises = recalls.length && recalls.every((recall, i) => !i || recall > recalls[i - 1]);
     if (!rises || !curve.every(Number.isFinite)) fail("the curve of the cells");
+    const series = [...recalls].map((recall) => Math.floor(recall / 2));
+    const hasAll = Array.from({ length: SERIES + 1 }, (_, i) => series.includes(i)).every(Boolean);
+    const isLast = series.at(-3) < SERIES && series.at(-1) === SERIES;
+    if (series[0] !== 0 || (series.at(-1) && !(hasAll && isLast))) fail("the curve of the cells");
     const ascends = starts.every((start, i) => !i || start >= starts[i - 1]);
     if (this.length < 1 || starts[0] !== 0 || starts[this.length] !== n || !ascends) fail("the starts of the cells");
     this.#unpack(packed);
@@ -76,26 +84,52 @@ export class Cells {
   }
 
   /**
-   * The margin at which this share of the neighbors is found; null to read all cells. Rows that are farther away
-   * than those it was measured with (`isFar`: a filter, many rows) need a lower one.
+   * Where a query of k rows stops, so that it finds this share of those of all cells: `margin` if its nearest cell is as
+   * close as `near`, `farMargin` if it is only as close as `far`. Null to read all cells. `passed` of n rows pass a filter.
    */
-  margin(recall, isFloats, isFar) {
-    const measured = this.#measured(recall, isFloats);
-    if (!isFar || measured === null) return measured;
-    return Math.min(measured, (2 * Math.log10(1 - recall) - 2.4) * Math.sqrt(this.nBits));
+  levels(recall, { k, isFloats, passed, n }) {
+    const column = isFloats ? 2 : 1;
+    const isFar = passed < n;
+    const ks = [k, Math.floor((k * n) / Math.max(passed, 1))];
+    const last = this.curve.length - 4;
+    if (this.curve[last] < 2) return this.#levelsOfOne(recall, ks, column, isFar);
+    const least = (first) => {
+      const values = KS.map((_, i) => this.#at(recall, first + i, column));
+      const logs = KS.map(Math.log);
+      const ends = ks.map((each) => between(Math.log(Math.max(each, 1)), logs, values));
+      return Math.min(...ends, ...values.filter((_, i) => ks[0] < KS[i] && KS[i] < ks[1]));
+    };
+    const like = least(LIKE);
+    const farMargin = Math.min(like, least(UNLIKE));
+    const margin = isFar ? farMargin : like;
+    if (margin < FEWEST) return null;
+    return { margin, farMargin, near: this.curve[last - 4 + column], far: this.curve[last + column] };
   }
 
-  #measured(recall, isFloats) {
-    const { curve } = this;
-    const column = isFloats ? 2 : 1;
-    const last = curve.length / 4 - 1;
-    if (recall > curve[4 * last]) return null;
-    let next = 0;
-    while (next < last && curve[4 * next] < recall) next++;
-    if (!next || curve[4 * next] === recall) return curve[4 * next + column];
-    const [a, b] = [curve[4 * next - 4], curve[4 * next]];
-    const [low, high] = [curve[4 * next - 4 + column], curve[4 * next + column]];
-    return low + ((high - low) * (recall - a)) / (b - a);
+  /** As `levels`, by a curve of 10 neighbors alone, as version 0.3 measured it. */
+  #levelsOfOne(recall, [k, ofAll], column, isFar) {
+    const { curve, nBits } = this;
+    if (recall > curve[curve.length - 4] || recall === 1) return null;
+    let margin = this.#at(recall, 0, column);
+    const unit = Math.sqrt(nBits);
+    if (isFar || ofAll > FAR_K) margin = Math.min(margin, (2 * Math.log10(1 - recall) - 2.4 - (isFar ? 2 : 0)) * unit);
+    margin -= unit * Math.max(0, Math.log10(10 / k), Math.log10(k / FAR_K) / 2);
+    return { margin, farMargin: margin, near: -Infinity, far: -Infinity };
+  }
+
+  #at(recall, series, column) {
+    const [recalls, values] = [[], []];
+    for (let at = 0; at < this.curve.length; at += 4) {
+      if (Math.floor(this.curve[at] / 2) !== series) continue;
+      recalls.push(this.curve[at] - 2 * series);
+      values.push(this.curve[at + column]);
+    }
+    return recall > recalls.at(-1) ? 10 * FEWEST : between(recall, recalls, values);
+  }
+
+  /** How many rows of cells a query reads before all rows that pass a filter would take less. */
+  mostRows(passed) {
+    return Math.trunc(passed * (1 + COPY_COST + ACCESS_BYTES / Math.ceil(this.nBits / 8)));
   }
 
   /** The cells, nearest to a query first, and how close they are. */
@@ -122,7 +156,7 @@ export class Cells {
    * The cells that a query reads, some at a time: yields arrays of them, and is told the score of the k-th row found so far.
    * The weights of a code are -1 and 1. Probes are followed by single cells until there are k rows.
    */
-  *visits(weights, { probes, margin }) {
+  *visits(weights, { probes, levels, most = Infinity }) {
     const { cells, closeness, size } = this.order(weights);
     let kth = -Infinity;
     if (probes !== undefined) {
@@ -132,15 +166,33 @@ export class Cells {
       }
       return;
     }
-    for (let [read, end] = [0, FIRST]; ; end *= 2) {
+    const margin = levels && marginOf(levels, closeness[cells[0]]);
+    for (let [read, end, rows] = [0, FIRST, 0]; ; end *= 2) {
       let stop = Math.min(end, this.length);
       const isFar = (place) => closeness[cells[place]] - fround(kth / size) - this.#costs[place] < margin;
-      if (margin !== null) while (stop > 0 && isFar(stop - 1)) stop--;
+      if (levels && rows <= most) while (stop > 0 && isFar(stop - 1)) stop--;
+      for (let place = read; place < stop; place++) rows += this.starts[cells[place] + 1] - this.starts[cells[place]];
+      if (rows > most) stop = Math.min(end, this.length);
       if (stop > read) kth = yield Array.from(cells.subarray(read, stop));
       read = Math.max(read, stop);
       if (read < end || read >= this.length) return;
     }
   }
+}
+
+/** The margin of a query whose nearest cell is so close. */
+function marginOf({ margin, farMargin, near, far }, closeness) {
+  const share = closeness >= near ? 1 : fround(closeness - far) / fround(near - far);
+  return farMargin + Math.max(share, 0) * (margin - farMargin);
+}
+
+/** A value between those of ascending points; that of the first or the last one beyond them. */
+function between(x, points, values) {
+  const next = points.findIndex((point) => point >= x);
+  if (next < 0) return values.at(-1);
+  if (!next || points[next] === x) return values[next];
+  const share = (x - points[next - 1]) / (points[next] - points[next - 1]);
+  return values[next - 1] + share * (values[next] - values[next - 1]);
 }
 
 /** Check the bytes of a cell, its codes and the rows in `order`, or throw FormatError. */

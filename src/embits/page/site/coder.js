@@ -2,11 +2,12 @@
  * The coder of a file, and what the bits weigh for a float query. The score of a row with bits b is
  * Σ weight · (2b - 1) + offset, an estimate of the cosine.
  */
+import { MAX_WEIGHT } from "./coder_rules.js";
 import { FormatError } from "./format.js";
 import { norm, numbers } from "./matrix.js";
 import { METHODS } from "./methods.js";
 
-const MAX_WEIGHT = 1e18; // larger numbers are damage
+const WIDE = ["search", "look"]; // arrays that are used in float64
 const { fround } = Math;
 
 /** The coder of an opened file; its arrays are read and checked when they are first used. */
@@ -19,7 +20,8 @@ export function coderOf({ method, params, tensors, nBits, dims }) {
     if (!read.has(name)) read.set(name, checked(tensors.get(`coder.${name}`), name, shape, sizes, kind));
     return read.get(name);
   };
-  const has = (name) => tensors.has(`coder.${name}`);
+  // Arrays without rows stand for none. Those of a remote file are known by their places.
+  const has = (name) => (tensors.place?.(`coder.${name}`) ?? tensors.get(`coder.${name}`))?.shape[0] > 0;
   const Coder = Object.hasOwn(METHODS, method) ? METHODS[method] : null;
   if (![...tensors.keys()].some((name) => name.startsWith("coder."))) {
     throw new Error("the file was written without its coder: it can be searched by codes only");
@@ -40,7 +42,8 @@ function checked(tensor, name, shape, sizes, kind) {
   if (!fits || !isUsual) {
     throw new FormatError(`damaged: the coder's ${name} is not ${kind} of shape [${wanted}] up to 1e18`);
   }
-  return data;
+  const isWide = tensor.dtype === "F64" && !WIDE.includes(name);
+  return isWide ? Float32Array.from(data) : data;
 }
 
 /** Weights and offset of a float query; a vector of zeros scores 0 with every row. */

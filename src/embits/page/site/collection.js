@@ -3,13 +3,17 @@
  * codes of the rows that are left are copied into one array, so a search is that of a single file.
  * Of a piece, only its ids stay in memory; columns and kept vectors are not read.
  */
-import { checkCoder, readContents, verifyContents, vocabularyOf } from "./contents.js";
+import { checkCoder, coderChecksum } from "./coder_rules.js";
+import { readContents, verifyContents, vocabularyOf } from "./contents.js";
 import { digest, FormatError, isBytes, plainBytes } from "./format.js";
+import { readLog } from "./log.js";
 import { MANIFEST, parseManifest } from "./manifest.js";
 import { PieceWords } from "./pieces.js";
 import { countDifferences } from "./search.js";
+import { openTextEncoder } from "./text_encoder.js";
 import { RowNumbers } from "./vocabulary.js";
 
+const ENCODER = "_encoder.safetensors"; // of texts, if there is one
 const MAX_TRIES = 100;
 
 class MissingFile extends FormatError {}
@@ -33,17 +37,19 @@ export async function readCollection(read, { room, verify }) {
 async function opened(read, manifest, room, verify) {
   const coder = await naming(manifest.coder, () => readCoder(read, manifest, verify));
   const { width, facts } = coder;
-  const length = manifest.pieces.reduce((sum, piece) => sum + piece.rows - (piece.removed?.rows ?? 0), 0);
-  const memory = await room?.(length * width);
-  const codes = memory?.bytes ?? new Uint8Array(length * width);
+  const { log, pieces } = manifest;
+  const logged = log && (await naming(log, async () => readLog(await readBytes(read, log), manifest, width)));
+  const count = logged ? logged.ids.length : 0;
+  const length = pieces.reduce((sum, piece) => sum + piece.rows - (piece.removed?.rows ?? 0), count);
+  const { memory, codes, lengths } = await memoryOf(length, width, room);
   const [ids, removed] = [[], []];
-  const lengths = manifest.pieces.length ? new Float32Array(length) : null;
   let withLengths = 0;
   let size = 0;
   let at = 0;
-  for (const entry of manifest.pieces) {
-    const piece = await naming(entry.file, () => readPiece(read, entry, manifest, verify));
-    removed.push(await removedRows(read, entry));
+  for (const entry of [...pieces, ...(logged ? [{ file: log }] : [])]) {
+    const isLog = entry.file === log;
+    const piece = isLog ? logged : await naming(entry.file, () => readPiece(read, entry, manifest, verify));
+    removed.push(isLog ? [] : await removedRows(read, entry));
     ids.push(piece.ids);
     if (piece.lengths) {
       copyRows(piece.lengths, 1, removed.at(-1), lengths, at / width);
@@ -54,11 +60,44 @@ async function opened(read, manifest, room, verify) {
   }
   const kernel = memory?.countDifferences ?? countDifferences;
   const words = new PieceWords(ids, removed);
+  if (verify) checkIds(words, { ...manifest, nextNumber: manifest.nextNumber + count });
+  if (verify) await naming(ENCODER, () => checkEncoder(read));
   if (withLengths && withLengths < ids.length) {
     throw new FormatError("damaged: some pieces have lengths and others have none");
   }
   const contents = { facts, tensors: coder.tensors, codes, width, length, words };
   return { kernel, contents: { ...contents, lengths: withLengths ? lengths : null }, size };
+}
+
+/** Memory for the codes and the lengths of the rows that the manifest lists. */
+async function memoryOf(length, width, room) {
+  try {
+    const memory = await room?.(length * width);
+    return { memory, codes: memory?.bytes ?? new Uint8Array(length * width), lengths: new Float32Array(length) };
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new FormatError(`the manifest lists ${length} rows, which fit in no memory`);
+  }
+}
+
+/** Check that no id is there twice, and that numbers are those of rows that were added. */
+function checkIds(words, { ids, nextNumber }) {
+  const known = new Set();
+  for (let row = 0; row < words.length; row++) {
+    const id = words.at(row);
+    if (known.has(id)) throw new FormatError(`damaged: the id '${id}' appears twice`);
+    known.add(id);
+    if (ids === "numbers" && !(/^(0|[1-9]\d{0,18})$/.test(id) && BigInt(id) < BigInt(nextNumber))) {
+      throw new FormatError(`damaged: the id '${id}' is not that of a row that was added`);
+    }
+  }
+}
+
+async function checkEncoder(read) {
+  const bytes = await readBytes(read, ENCODER).catch((error) => {
+    if (!(error instanceof MissingFile)) throw error;
+  });
+  if (bytes) await (await openTextEncoder(bytes)).verify();
 }
 
 /** What `run` gives. The message of its FormatError names the file. */
@@ -73,9 +112,15 @@ async function naming(file, run) {
 
 async function readCoder(read, manifest, verify) {
   const coder = readContents(await readBytes(read, manifest.coder));
+  refuseEncoder(coder);
   checkCoder(coder);
   checkFacts(coder.facts, manifest, manifest.coder);
-  if (verify) await verifyContents(coder);
+  if (verify) {
+    await verifyContents(coder);
+    if (manifest.checksum && coderChecksum(coder) !== manifest.checksum) {
+      throw new FormatError(`${manifest.coder} is not the coder of this collection`);
+    }
+  }
   return coder;
 }
 
@@ -87,14 +132,28 @@ async function readPiece(read, entry, manifest, verify) {
   }
   const bytes = await readBytes(read, entry.file);
   const contents = readContents(bytes);
+  refuseEncoder(contents);
   if ((await digest(contents.header)) !== entry.header || contents.length !== entry.rows) {
     throw new FormatError(`${entry.file} is not the file that the manifest lists`);
   }
   checkFacts(contents.facts, manifest, entry.file);
-  if (verify) await verifyContents(contents);
+  if (manifest.keep && !contents.tensors.has("floats")) throw new FormatError(`damaged: ${entry.file} keeps no floats`);
+  if (verify) {
+    await verifyContents(contents, true);
+    if (entry.columns) await checkColumns(read, entry.columns);
+  }
   const { lengths, order, width } = contents;
   const codes = order ? inRowOrder(contents.codes, width, order) : contents.codes;
   return { ids: idsOf(contents, entry, manifest), codes, lengths, size: bytes.length };
+}
+
+function refuseEncoder({ settings }) {
+  if (settings) throw new FormatError("it is a text encoder: open it with openTextEncoder");
+}
+
+/** Check the bytes of the columns of a piece, which are not read otherwise. */
+async function checkColumns(read, { file, sha256 }) {
+  if ((await digest(await readBytes(read, file))) !== sha256) throw new FormatError(`${file} does not match its checksum`);
 }
 
 /** Codes that are stored in cells, in the order of their rows. */

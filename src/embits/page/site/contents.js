@@ -1,12 +1,15 @@
 /** The parts of one embits file: its facts, codes and words, checked, and the check of every byte. */
 import { cellsOf, checkCell } from "./cells.js";
+import { checkLearned, typedJSON } from "./coder_rules.js";
 import { NumberIds, UuidIds } from "./fixed_ids.js";
 import { digest, FormatError, parseJSON, readLayout } from "./format.js";
 import { lengthsOf } from "./lengths.js";
 import { PackedVocabulary } from "./packed.js";
 import { RowNumbers, Vocabulary } from "./vocabulary.js";
 
-const WORD_TENSORS = ["words", "word_codes", "word_starts", "word_rows", "word_links"];
+const WORD_TENSORS = ["words", "word_codes", "word_starts", "word_rows", "word_links", "word_numbers", "word_uuids"];
+const MAX_SIZE = 2 ** 48;
+const SCALE_BYTES = 4; // of the scale of a vector that is kept in 8 bits a dimension
 
 /** Check the header of a file's bytes; return its parts, which are views of the bytes. */
 export function readContents(bytes) {
@@ -18,30 +21,45 @@ export function readContents(bytes) {
     throw new FormatError(`damaged: no codes of ${facts.nBits} bits`);
   }
   const length = codes.shape[0];
-  const words = vocabularyOf(tensors, length, metadata.format_version);
+  const settings = textSettings(metadata);
+  const hasNoWords = settings && tensors.has("text.tokenizer"); // whatever tensors there are
+  const words = hasNoWords ? new RowNumbers(length) : vocabularyOf(tensors, length, metadata.format_version);
   const lengths = lengthsOf(tensors, metadata, length);
-  const cells = cellsOf(tensors, length, facts.nBits);
+  const cells = settings ? null : cellsOf(tensors, length, facts.nBits);
+  if (!settings && Boolean(cells) !== (metadata.format_version === "4")) {
+    throw new FormatError(`damaged: cells in format version ${metadata.format_version}, or none in 4`);
+  }
+  if (!settings) checkColumns(tensors, length, facts.dims);
   const order = cells && tensors.get("cells.order");
   if (order && (order.dtype !== "U32" || order.shape.join() !== String(length) || order.data.some((row) => row >= length))) {
     throw new FormatError("damaged: the order of the rows");
   }
-  const settings = textSettings(metadata);
   return { facts, tensors, header, codes: codes.data, width, length, words, lengths, metadata, cells, order: order?.data ?? null, settings };
 }
 
-/** The settings of a text encoder; null if the file is none. */
-function textSettings({ text }) {
+/** Check the shapes of the columns and of the vectors that are kept. */
+function checkColumns(tensors, length, dims) {
+  for (const [name, { shape }] of tensors) {
+    if (name.startsWith("column.") && shape.join() !== String(length)) {
+      throw new FormatError(`damaged: the column '${name.slice(7)}' has shape [${shape}] for ${length} rows`);
+    }
+  }
+  const kept = tensors.get("floats");
+  const width = { F16: dims, U8: dims + SCALE_BYTES }[kept?.dtype];
+  if (kept && kept.shape.join() !== `${length},${width}`) throw new FormatError(`damaged: floats are ${kept.dtype} [${kept.shape}]`);
+}
+
+/** The settings of a text encoder, typed JSON; null if the file is none. */
+function textSettings({ text, format_version }) {
   if (text === undefined) return null;
-  const found = parsed(text);
-  if (!(found instanceof Map)) throw new FormatError("damaged: the settings of the text encoder are no JSON object");
-  const plain = (value) =>
-    value instanceof Map ? Object.fromEntries([...value].map(([name, each]) => [name, plain(each)])) : value;
-  return plain(found);
+  const found = parsed(text, typedJSON);
+  if (!(found instanceof Map) || ["1", "2"].includes(format_version)) throw new FormatError("damaged: the settings of the text encoder are no JSON object");
+  return found;
 }
 
 /** What the metadata of a file say of its codes. */
 export function factsOf({ bits, dims, method, writer, params }) {
-  const whole = [bits, dims].every((text) => /^0*[1-9]\d{0,14}$/.test(text ?? ""));
+  const whole = [bits, dims].every((text) => /^[1-9]\d{0,14}$/.test(text ?? "") && Number(text) <= MAX_SIZE);
   const given = parsed(params);
   if (!whole || method === undefined || writer === undefined || !(given instanceof Map)) {
     throw new FormatError("damaged: bits, dims, method, params or writer are missing or wrong");
@@ -49,9 +67,9 @@ export function factsOf({ bits, dims, method, writer, params }) {
   return { nBits: Number(bits), dims: Number(dims), method, writer, params: Object.fromEntries(given) };
 }
 
-function parsed(text) {
+function parsed(text, parse = parseJSON) {
   try {
-    return parseJSON(text ?? "");
+    return parse(text ?? "");
   } catch {
     return null;
   }
@@ -69,65 +87,20 @@ export function vocabularyOf(tensors, rows, version) {
 }
 
 function packedVocabularyOf(tensors, rows) {
-  if (tensors.has("word_numbers")) return new NumberIds(tensors, rows);
-  if (tensors.has("word_uuids")) return new UuidIds(tensors, rows);
-  return WORD_TENSORS.some((name) => tensors.has(name))
-    ? new PackedVocabulary(tensors, rows)
-    : new RowNumbers(rows);
-}
-
-// The arrays of each coder. Other methods may have any arrays: searching does not need them.
-const CODERS = {
-  paper: { W: ["bits", "dims"], c: ["dims"], loss_curve: ["any", 2] },
-  lsh: { planes: ["bits", "dims"], decoder: ["bits", "dims"], offset: ["dims"] },
-  sign: { decoder: ["bits", "dims"], offset: ["dims"] },
-  neural: {
-    W: ["bits", "dims"],
-    t: ["bits"],
-    decoder: ["bits", "more"],
-    offset: ["more"],
-    loss_curve: ["any", 3],
-    look: [3],
-    net_A: ["any", "bits"],
-    net_G: ["any", "any"],
-    net_M: ["dims", "any"],
-    net_alpha: ["any"],
-    net_a: ["any"],
-    net_beta: ["any"],
-    net_g: ["any"],
-    net_c: ["dims"],
-    net_o: ["dims"],
-    layer_S: ["any", "dims"],
-    layer_U: ["bits", "any"],
-    layer_sigma: ["any"],
-    layer_u: ["any"],
-    layer_upsilon: ["bits"],
-  },
-};
-const BYTES = ["net_A", "net_G", "net_M", "layer_S", "layer_U"]; // int8; all others are floats
-
-/** Check the types and shapes of the coder's arrays. */
-export function checkCoder({ facts: { method, nBits, dims }, tensors, metadata }) {
-  if (metadata.left_out?.split(",").includes("coder")) return;
-  const known = Object.hasOwn(CODERS, method) ? CODERS[method] : {};
-  for (const [name, wanted] of Object.entries(known)) {
-    const tensor = tensors.get(`coder.${name}`);
-    if (!tensor && name.startsWith("layer_")) continue; // encoders without a hidden layer
-    const { dtype = "", shape = [] } = tensor ?? {};
-    const sizes = wanted.map((size) => ({ bits: nBits, dims, more: dims + 1 })[size] ?? size);
-    const fits =
-      shape.length === sizes.length && sizes.every((size, i) => size === "any" || size === shape[i]);
-    const [kind, first] = BYTES.includes(name) ? ["int8", "I8"] : ["floats", "F"];
-    if (!dtype.startsWith(first) || !fits) {
-      throw new FormatError(
-        `damaged: the coder's ${name} is ${dtype} [${shape}], expected ${kind} [${sizes}]`,
-      );
+  const names = WORD_TENSORS.filter((name) => tensors.has(name));
+  const fixed = { word_numbers: NumberIds, word_uuids: UuidIds };
+  for (const [name, Ids] of Object.entries(fixed)) {
+    if (!names.includes(name)) continue;
+    if (names.some((each) => each !== name && each !== "word_rows")) {
+      throw new FormatError(`damaged: the ids are of several kinds: ${names.join(", ")}`);
     }
+    return new Ids(tensors, rows);
   }
+  return names.length ? new PackedVocabulary(tensors, rows) : new RowNumbers(rows);
 }
 
-/** Check every byte of a file, or throw FormatError. */
-export async function verifyContents({ tensors, metadata, codes, width, facts, words, cells, order }) {
+/** Check every byte of a file, or throw FormatError; a piece of a collection has no coder of its own. */
+export async function verifyContents({ tensors, metadata, codes, width, facts, words, cells, order, settings }, isPiece = false) {
   const checksums = parsed(metadata.sha256);
   for (const { name, dtype, data, bytes } of tensors.values()) {
     if ((await digest(bytes)) !== checksums?.get(name)) {
@@ -142,7 +115,16 @@ export async function verifyContents({ tensors, metadata, codes, width, facts, w
     if (codes[at] & spare) throw new FormatError("damaged: a code has a padding bit set");
   }
   words.verify();
+  if (settings) return;
+  if (!isPiece) checkLearned(facts.method, tensors);
+  const kept = tensors.get("floats");
+  for (let row = 0; kept?.dtype === "U8" && row < kept.shape[0]; row++) {
+    const scale = new DataView(kept.bytes.buffer, kept.bytes.byteOffset + row * kept.shape[1], SCALE_BYTES);
+    if (!Number.isFinite(scale.getFloat32(0, true))) throw new FormatError("damaged: the scales of floats hold NaN or infinity");
+  }
   if (!cells) return;
+  const isWrong = (byte) => byte >> 4 === 0 || (byte & 15) === 0;
+  if (tensors.get("cells.centers").data.some(isWrong)) throw new FormatError("damaged: the centers of the cells");
   const seen = new Uint8Array(order.length);
   order.forEach((row) => (seen[row] = 1));
   if (seen.includes(0)) throw new FormatError("damaged: the order of the rows");

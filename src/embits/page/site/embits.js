@@ -23,7 +23,8 @@
 import { checkOptions } from "./arguments.js";
 import { BinaryVectors } from "./binary_vectors.js";
 import { readCollection } from "./collection.js";
-import { checkCoder, readContents, verifyContents } from "./contents.js";
+import { checkCoder } from "./coder_rules.js";
+import { readContents, verifyContents } from "./contents.js";
 import { Selection } from "./filters.js";
 import { FormatError, isBytes, plainBytes } from "./format.js";
 import { openRemote } from "./remote.js";

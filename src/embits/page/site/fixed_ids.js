@@ -84,6 +84,7 @@ export class NumberIds extends FixedIds {
     if (!isNumbers || (data.length !== length && !(length && data.length === 1))) {
       fail(`the ids are ${dtype} [${shape}]`);
     }
+    if (data.length < length && tensors.get("word_rows")?.data.length) fail("ids that count up have word_rows");
     this.#numbers = data;
     if (data.length === 1) this.#first = BigInt(data[0]);
     if (this.#first !== null && this.#first + BigInt(length) > 1n << 64n) fail("the ids are too large");

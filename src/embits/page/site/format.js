@@ -63,13 +63,14 @@ export function readPlaces(bytes, size) {
   const header = bytes.subarray(8, 8 + length);
   const { entries, metadata } = parseHeader(header);
   if ((8 + length) % ALIGNMENT) fail(`damaged: a header of ${length} bytes is not aligned`);
-  return { metadata, places: placesOf(entries, size, 8 + length, bytes.byteOffset), header };
+  return { metadata, places: placesOf(entries, size, 8 + length), header };
 }
 
 /** A tensor of its bytes, as a view of them. */
 export function tensorOf({ name, dtype, shape }, bytes) {
   const View = DTYPES[dtype];
-  const data = new View(bytes.buffer, bytes.byteOffset, bytes.length / View.BYTES_PER_ELEMENT);
+  const aligned = bytes.byteOffset % View.BYTES_PER_ELEMENT ? bytes.slice() : bytes;
+  const data = new View(aligned.buffer, aligned.byteOffset, bytes.length / View.BYTES_PER_ELEMENT);
   return { name, dtype, shape, data, bytes };
 }
 
@@ -105,7 +106,7 @@ function checkHeaderSum(header, checksum) {
 }
 
 /** Tensors must fill the data exactly and in order, each with the length of its shape. */
-function placesOf(entries, fileSize, dataStart, offset) {
+function placesOf(entries, fileSize, dataStart) {
   const places = new Map();
   let end = 0;
   for (const [name, entry] of entries) {
@@ -127,7 +128,6 @@ function placesOf(entries, fileSize, dataStart, offset) {
     end = stop;
     const place = { dtype, shape, start: dataStart + start, stop: dataStart + stop };
     if (place.stop > fileSize) fail("damaged or cut short: the file ends before its tensors do");
-    if ((offset + place.start) % View.BYTES_PER_ELEMENT) fail(`damaged: tensor '${name}' is not aligned`);
     places.set(name, place);
   }
   const found = fileSize - dataStart;
@@ -135,11 +135,34 @@ function placesOf(entries, fileSize, dataStart, offset) {
   return places;
 }
 
+const MAX_DEPTH = 64; // of lists and objects in each other
+const MAX_VALUES = 1_000_000;
+const MAX_OBJECTS = 100_000;
+
+/** Refuse JSON of too many values, or too deep, before it is parsed: parsed, a byte may take fifty. */
+export function checkJSON(text, maxValues = MAX_VALUES, maxObjects = MAX_OBJECTS) {
+  let [values, objects, depth, deepest, quoted] = [0, 0, 0, 0, false];
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit === 34) quoted = !quoted;
+    else if (quoted) at += unit === 92 ? 1 : 0; // what follows a backslash
+    else if (unit === 91 || unit === 123) {
+      values++;
+      objects += unit === 123 ? 1 : 0;
+      deepest = Math.max(deepest, ++depth);
+    } else if (unit === 44) values++;
+    else if (unit === 93 || unit === 125) depth--;
+  }
+  if (deepest > MAX_DEPTH || values > maxValues || objects > maxObjects) fail("JSON of too many values, or too deep");
+  return text;
+}
+
 /**
  * Parse JSON as the format requires: objects become Maps in the order of the text, and a repeated
  * name is an error (`JSON.parse` keeps the last one, and moves names like "1" to the front).
  */
 export function parseJSON(text, number = Number) {
+  checkJSON(text);
   const token =
     /[ \t\n\r]*(?:([{}[\]:,])|("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)|(true|false|null)|$)/y;
   const next = () => token.exec(text) ?? fail("not JSON");
@@ -147,7 +170,7 @@ export function parseJSON(text, number = Number) {
     if (string) return JSON.parse(string);
     if (literal) return number(literal);
     if (name) return JSON.parse(name);
-    if (depth > 32 || (sign !== "{" && sign !== "[")) fail("not JSON");
+    if (depth > MAX_DEPTH || (sign !== "{" && sign !== "[")) fail("not JSON");
     const named = sign === "{";
     const close = named ? "}" : "]";
     const items = named ? new Map() : [];

@@ -2,6 +2,7 @@
  * What the coder of each method does: encode vectors, decode codes, and weigh the bits for a float query.
  * `array` reads and checks an array of the file, and `has` says whether it is there.
  */
+import { checkLook, checkScale, checkSearch } from "./coder_rules.js";
 import { FormatError } from "./format.js";
 import { norm, packed, signsOfProduct, sumOfRows, times } from "./matrix.js";
 import { Net } from "./net.js";
@@ -11,7 +12,6 @@ import { searchedEncoder, whitened } from "./searched.js";
 const SHORT = 1e-12; // squares of shorter vectors may underflow in float32
 const TINY = 1e-30; // the norm of a vector of zeros
 const BELOW_ZERO = -(2 ** -126);
-const MOST_LOOKS = [2 ** 16, 1024, 64]; // rows, flips and tries of a net's search; more is damage
 const { fround } = Math;
 
 /** A coder whose bits are the signs of one matrix product, and whose decoder is linear. */
@@ -93,7 +93,7 @@ class SignBits extends Linear {
 
 class Paper extends Linear {
   get scale() {
-    return this.has("scale") ? this.array("scale", [1])[0] : 1;
+    return this.has("scale") ? checkScale(this.array("scale", [1])) : 1;
   }
 
   mean(i) {
@@ -136,11 +136,7 @@ class NearLossless extends Linear {
   }
 
   get search() {
-    const search = this.array("search", [6]);
-    if (!(search[0] > 0 && search[0] < 1e6 && search[1] >= 0 && search[1] < 1e6)) {
-      throw new FormatError("damaged: the coder's search holds numbers that no fit gives");
-    }
-    return search;
+    return checkSearch(this.array("search", [6]));
   }
 
   get decoder() {
@@ -244,6 +240,7 @@ class Neural extends NearLossless {
   #arrays(part, shapes) {
     const arrays = Object.entries(shapes).map(([name, shape]) => {
       const kind = shape.length === 2 ? "int8" : "floats";
+      if (name === "upsilon" && !this.has("layer_upsilon")) return [name, new Float32Array(this.nBits)];
       return [name, this.array(`${part}_${name}`, shape, kind)];
     });
     return Object.fromEntries(arrays);
@@ -260,9 +257,7 @@ class Neural extends NearLossless {
 
   /** Rows of the second look, the most flips of a code, and the flips that are tried for each. */
   get look() {
-    const look = this.array("look", [3]);
-    if (look.every((number, i) => number >= 0 && number <= MOST_LOOKS[i])) return Array.from(look, Math.trunc);
-    throw new FormatError("damaged: the coder's look holds numbers that no fit gives");
+    return checkLook(this.array("look", [3]));
   }
 
   get secondLook() {

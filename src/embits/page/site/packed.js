@@ -206,7 +206,8 @@ export class PackedVocabulary {
 
   /** The cycle from the place that a link names leads to the place of the link, and to no other link. */
   #checkLink(place) {
-    let at = this.#rowAt(this.#links.at(place / STEP));
+    const before = this.#links.at(place / STEP);
+    let at = before % STEP ? this.length : this.#rowAt(before);
     for (let steps = 0; at % STEP && steps < this.length; steps++) at = this.#rowAt(at);
     if (at !== place) fail("the links of the words do not match their order");
   }

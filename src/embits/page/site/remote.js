@@ -6,9 +6,10 @@
  *     await bits.search(vector, { metric: "asymmetric", k: 5 });   // [{ word, row, score }, …]
  */
 import { checkChoice, checkCode, checkCount, checkOptions, checkQuery, checkShare, checkVector } from "./arguments.js";
-import { CellRows, FAR_K, cellsOf, checkCell, signsOf } from "./cells.js";
+import { CellRows, cellsOf, checkCell, signsOf } from "./cells.js";
 import { coderOf, decodedQuery, floatQuery } from "./coder.js";
-import { checkCoder, factsOf } from "./contents.js";
+import { checkCoder } from "./coder_rules.js";
+import { factsOf } from "./contents.js";
 import { allowedRows } from "./filters.js";
 import { digest, FormatError, headerLength, parseJSON, readPlaces, tensorOf } from "./format.js";
 import { RemoteIds } from "./remote_ids.js";
@@ -237,11 +238,13 @@ class RemoteVectors {
 
   async #inCells(asked, k, { recall, probes, allowed }) {
     const { width, nBits } = this;
-    const margin = probes === undefined ? this.#cells.margin(recall, !asked.code, Boolean(allowed) || k > FAR_K) : null;
     const passed = allowed ? allowed.reduce((sum, one) => sum + one, 0) : this.length;
+    const counts = { k: Math.min(k, passed), isFloats: !asked.code, passed, n: this.length };
+    const levels = probes === undefined ? this.#cells.levels(recall, counts) : null;
+    const most = allowed ? this.#cells.mostRows(passed) : Infinity;
     const wanted = probes && Math.ceil((probes * this.length) / Math.max(passed, 1));
     const rows = new CellRows(asked, { k: Math.min(k, passed), width, nBits, allowed });
-    const visits = this.#cells.visits(asked.weights ?? signsOf(asked.code, nBits), { probes: wanted, margin });
+    const visits = this.#cells.visits(asked.weights ?? signsOf(asked.code, nBits), { probes: wanted, levels, most });
     for (let next = visits.next(); !next.done; next = visits.next(rows.kth)) {
       for (const { codes, order } of await Promise.all(next.value.map((cell) => this.#cell(cell)))) rows.add(codes, order);
     }

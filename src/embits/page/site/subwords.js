@@ -9,10 +9,10 @@ const { fround } = Math;
 
 /** The subwords of a file; null if it has none. */
 export function subwordsOf(tensors, dims) {
+  if (![...tensors.keys()].some((name) => name.startsWith("subwords."))) return null;
   const [buckets, lengths] = ["buckets", "lengths"].map((name) => tensors.get(`subwords.${name}`));
-  if (!buckets && !lengths) return null;
   const [minn = 0, maxn = 0] = lengths?.dtype === "U32" && lengths.shape.join() === "2" ? lengths.data : [];
-  const isMatrix = buckets?.dtype.startsWith("F") && buckets.shape.length === 2 && buckets.shape[1] === dims;
+  const isMatrix = buckets?.dtype === "F16" && buckets.shape.length === 2 && buckets.shape[1] === dims;
   if (!isMatrix || !buckets.shape[0] || !(minn <= maxn && maxn >= 1 && maxn <= MAX_NGRAM)) {
     throw new FormatError("damaged: the subwords are not buckets of vectors with two lengths");
   }

@@ -8,6 +8,7 @@
  */
 import { checkString, shown } from "./arguments.js";
 import { coderOf } from "./coder.js";
+import { ARRAYS, checkArrays, checkLearned, checkParameters, LARGEST, MAX_WEIGHT, PARAMETERS } from "./coder_rules.js";
 import { readContents, verifyContents } from "./contents.js";
 import { FormatError, isBytes, plainBytes } from "./format.js";
 import { lengthScale } from "./lengths.js";
@@ -15,6 +16,7 @@ import { norm, numbers } from "./matrix.js";
 import { tokensOf } from "./text_tokens.js";
 
 const MAX_BASE = 64;
+const MAX_SIZE = 2 ** 48;
 const SIF = 1e-3; // a of a / (a + p)
 const LEAST_IDF = 1e-3;
 const WEIGHTS = ["uniform", "sif", "idf"];
@@ -49,19 +51,21 @@ export class StaticTextEncoder {
   #contents;
   #tokens;
   #weights;
+  #unfitted = null; // why it cannot encode
   #own;
   #coder = null;
   #known = new Map(); // rows that the net has decoded
 
   constructor(contents, tokens) {
-    const { facts, tensors, length, settings } = contents;
+    const { facts, tensors, length, settings: typed } = contents;
     const { nBits, dims } = facts;
+    const settings = checkedSettings(typed);
     Object.assign(this, { nBits, dims, method: facts.method, length: tokens.count });
-    this.#contents = contents;
+    this.#contents = { ...contents, settings };
     this.#tokens = tokens;
     const part = (name, dtype, shape) => partOf(tensors, name, dtype, shape);
     this.scales = scaled(tensors, "scales", length, settings) ?? damaged("text.scales is missing");
-    this.net = tensors.has("text.net_A") ? coderFrom(contents, "net_", "neural", {}) : null;
+    this.net = tensors.has("text.net_A") ? netOf(contents) : null;
     this.decoder = this.net ? new Int8Array(nBits * dims) : part("decoder", "I8", [nBits, dims]);
     this.units = this.net ? new Float32Array(dims) : part("units", "F32", [dims]);
     this.offset = this.net ? this.units : part("offset", "F32", [dims]);
@@ -71,7 +75,10 @@ export class StaticTextEncoder {
     this.mean = whitens ? part("mean", "F32", [dims]) : null;
     this.whitening = whitens ? part("whitening", "F32", [dims, dims]) : null;
     this.#own = scaled(tensors, "weights", tokens.count, settings);
-    this.#weights = weightsOf(settings, scaled(tensors, "frequencies", tokens.count, settings), tokens);
+    const seen = scaled(tensors, "frequencies", tokens.count, settings);
+    this.#unfitted = unfitted(settings, seen);
+    this.#weights = this.#unfitted ? null : weightsOf(settings, seen, tokens);
+    if (settings.coder !== undefined) checkTextCoder(contents);
   }
 
   /**
@@ -81,6 +88,7 @@ export class StaticTextEncoder {
   encode(text) {
     if (Array.isArray(text)) return text.map((each) => this.encode(each));
     checkString(text, "the text");
+    if (this.#unfitted) throw new Error(this.#unfitted);
     return this.#whitened(this.#pooled(text));
   }
 
@@ -145,6 +153,8 @@ export class StaticTextEncoder {
   /** Check every byte, or reject with FormatError. */
   async verify() {
     await verifyContents(this.#contents);
+    const { settings, tensors } = this.#contents;
+    if (settings.coder) checkLearned(settings.coder.method, namedCoder(tensors, "coder.", ""));
   }
 }
 
@@ -154,13 +164,13 @@ function unit(vector) {
 }
 
 /** A tensor of a text encoder, checked. */
-function partOf(tensors, name, dtype, shape) {
+function partOf(tensors, name, dtype, shape, largest = MAX_WEIGHT) {
   const tensor = tensors.get(`text.${name}`);
   if (tensor?.dtype !== dtype || tensor.shape.join() !== shape.join()) {
     damaged(`text.${name} is ${tensor ? `${tensor.dtype} [${tensor.shape}]` : "missing"}, expected ${dtype} [${shape}]`);
   }
   const data = numbers(tensor);
-  if (dtype.startsWith("F") && !data.every((x) => Math.abs(x) <= 1e18)) damaged(`text.${name} holds NaN or numbers beyond 1e18`);
+  if (dtype.startsWith("F") && !data.every((x) => Math.abs(x) <= largest)) damaged(`text.${name} holds NaN or numbers beyond ${largest}`);
   return data;
 }
 
@@ -173,12 +183,37 @@ function scaled(tensors, name, count, settings) {
   return Float32Array.from(partOf(tensors, name, "U8", [count]), (step) => scale[step]);
 }
 
+/** The settings as plain values, checked: whole numbers are BigInt before. */
+function checkedSettings(typed) {
+  const plain = (value) => (value instanceof Map ? Object.fromEntries([...value].map(([name, each]) => [name, plain(each)])) : plainNumber(value));
+  const isWhole = (value) => typeof value === "bigint" && value >= 0n && value <= BigInt(MAX_SIZE);
+  const [unknown, texts, whiten] = [typed.get("unknown") ?? 0n, typed.has("texts") ? typed.get("texts") : 0n, plainNumber(typed.get("whiten") ?? 0)];
+  const bases = [...typed].filter(([name, base]) => name.endsWith("_base") && typeof base !== "bigint");
+  const isFlag = !typed.has("normalize") || typeof typed.get("normalize") === "boolean";
+  if (!isWhole(unknown) || !isWhole(texts) || typeof whiten !== "number" || typeof whiten !== "number" || !(whiten >= 0 && whiten <= 0.5) || typed.get("whiten") === null || !isFlag) {
+    damaged("unknown, texts, whiten or normalize of the text encoder is not as it is written");
+  }
+  const settings = plain(typed);
+  for (const [name] of bases) settings[name] = null;
+  if (!["undefined", "string"].includes(typeof (settings.weights ?? undefined)) || !WEIGHTS.includes(settings.weights ?? "sif")) {
+    damaged(`weights are ${shown(settings.weights)}`);
+  }
+  return settings;
+}
+
+const plainNumber = (value) => (typeof value === "bigint" ? Number(value) : value);
+
+/** Why texts cannot be encoded: weights that need frequencies, which the encoder has not counted; or null. */
+function unfitted({ weights, texts = 0 }, seen) {
+  if (seen?.length && !seen.some((count) => count > 0)) damaged("no token was ever seen by its frequencies");
+  const isNeeded = weights === "idf" || weights === "sif";
+  const isMissing = (!seen && isNeeded) || (weights === "idf" && !(texts > 0));
+  return isMissing ? `weights '${weights}' need frequencies: fit the encoder on texts` : null;
+}
+
 /** What tokens weigh by their frequencies; null if all weigh 1. */
 function weightsOf({ weights, texts = 0 }, seen, { areWords }) {
   const kind = weights ?? (areWords ? "sif" : "uniform");
-  if (!WEIGHTS.includes(kind)) damaged(`weights are ${shown(kind)}`);
-  const isNeeded = kind === "idf" || (kind === "sif" && weights);
-  if ((!seen && isNeeded) || (kind === "idf" && !(texts > 0))) damaged(`weights '${kind}' need frequencies`);
   if (!seen || kind === "uniform") return null;
   const all = seen.reduce((sum, count) => sum + count, 0);
   const weigh =
@@ -195,9 +230,34 @@ function textCoder(contents) {
   return coderFrom(contents, "coder.", about.method, about.params ?? {}, "");
 }
 
+/** Check the method, the parameters and the arrays of the coder of text vectors. */
+function checkTextCoder({ facts: { nBits, dims }, tensors, settings }) {
+  const about = settings.get("coder");
+  const method = about?.get?.("method");
+  if (!Object.hasOwn(PARAMETERS, method)) damaged(`the coder of texts has the method ${shown(method)}`);
+  checkParameters(method, about.get("params"), nBits);
+  checkArrays(method, namedCoder(tensors, "coder.", ""), nBits, dims);
+}
+
+/** The net of the table, checked. */
+function netOf(contents) {
+  const { facts, tensors } = contents;
+  const hidden = tensors.get("text.net_A").shape[0];
+  const sizes = { bits: facts.nBits, dims: facts.dims, hidden, inputs: facts.nBits + 2 * hidden };
+  for (const [name, shape] of Object.entries(ARRAYS.neural)) {
+    const wanted = shape.map((size) => sizes[size]);
+    if (name.startsWith("net_")) partOf(tensors, name, shape.length === 2 ? "I8" : "F32", wanted, LARGEST);
+  }
+  return coderFrom(contents, "net_", "neural", {});
+}
+
 /** The coder whose arrays have names with a prefix. */
 function coderFrom({ facts: { nBits, dims }, tensors }, prefix, method, params, added = prefix) {
+  return coderOf({ method, params, tensors: namedCoder(tensors, prefix, added), nBits, dims });
+}
+
+/** The arrays with a prefix, by the names that they have in other files. */
+function namedCoder(tensors, prefix, added) {
   const own = [...tensors].filter(([name]) => name.startsWith(`text.${prefix}`));
-  const arrays = new Map(own.map(([name, tensor]) => [`coder.${added}${name.slice(5 + prefix.length)}`, tensor]));
-  return coderOf({ method, params, tensors: arrays, nBits, dims });
+  return new Map(own.map(([name, tensor]) => [`coder.${added}${name.slice(5 + prefix.length)}`, tensor]));
 }

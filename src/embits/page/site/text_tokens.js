@@ -14,15 +14,16 @@ export async function tokensOf({ facts, tensors, length, words, settings }) {
   const rows = tensors.get("text.rows");
   const count = rows ? rows.data.length : length;
   const packed = tensors.get("text.tokenizer");
-  if (!packed && !words.bytes) throw new FormatError("damaged: the text encoder has neither a tokenizer nor words");
+  const isPlain = !packed || (packed.dtype === "U8" && packed.shape.length === 1);
+  if (!isPlain || (!packed && (!words.bytes || rows))) throw new FormatError("damaged: the text encoder has neither a tokenizer nor words");
   if (!packed) return wordTokens(words, subwordsOf(tensors, facts.dims), count);
-  const tokenizer = await readTokenizer(packed.bytes);
+  const tokenizer = await readTokenizer(packed.bytes, count);
   if (tokenizer.size > count) {
     throw new FormatError(
       `the tokenizer does not fit its table: it has the token ${tokenizer.size - 1}, and the table has ${count} tokens`,
     );
   }
-  const { unknown } = settings;
+  const unknown = Number(settings.get("unknown") ?? -1);
   const of = (text) => ({ tokens: tokenizer.encode(text).filter((token) => token !== unknown), vectors: [] });
   return { of, count, areWords: false };
 }

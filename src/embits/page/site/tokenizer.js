@@ -2,7 +2,7 @@
  * The tokenizer of a text encoder (docs/file-format.md): normalizes a text, cuts it into words, and finds the
  * ids of their tokens. It gives the ids of the Python package `tokenizers` without special tokens around them.
  */
-import { FormatError } from "./format.js";
+import { checkJSON, FormatError } from "./format.js";
 import { normalizerOf } from "./normalizers.js";
 import { preTokenizerOf } from "./pre_tokenizers.js";
 import { modelOf } from "./token_models.js";
@@ -13,42 +13,83 @@ const MAX_SPLIT = 256; // characters of a token that may be split at every place
 const MAX_WORK = 2 ** 26; // steps that take merges apart
 const MERGE_WORK = 32;
 const MAX_RANK = 2 ** 22;
+const MAX_TOKENS = 2 ** 20;
+const MAX_ADDED = 2 ** 16; // characters of all added tokens
+const MAX_GROWTH = 2 ** 12; // characters that normalization makes of one
 
 const damaged = (problem = "the tokenizer is not one that embits wrote") => {
   throw new FormatError(`damaged: ${problem}`);
 };
 
 /** The tokenizer of the bytes that embits writes; they are compressed, so this returns a promise. */
-export async function readTokenizer(bytes) {
-  const text = await inflated(bytes);
+export async function readTokenizer(bytes, count = MAX_TOKENS) {
+  const text = await inflated(bytes, Math.min(MAX_BYTES, 2 ** 20 + 512 * count));
+  const maxValues = 100_000 + 16 * count;
   try {
-    return tokenizerOf(JSON.parse(text));
+    const about = JSON.parse(checkJSON(text, maxValues, 10_000 + count));
+    checkWork(about, Math.min(maxValues, MAX_TOKENS));
+    return tokenizerOf(about);
   } catch (error) {
     if (error instanceof FormatError) throw error;
     return damaged();
   }
 }
 
-async function inflated(bytes) {
+/** Refuse what would take much more time or memory than the tokenizers in use. */
+function checkWork({ tokenizer, tokens, separator, scores }, maxTokens) {
+  const listed = tokens?.split(separator, maxTokens + 2) ?? [];
+  if (listed.length > maxTokens + 1) damaged();
+  const { vocab } = tokenizer.model;
+  const scored = Array.isArray(vocab) ? vocab.map(([token]) => token) : scores === undefined ? [] : listed;
+  const letters = (all) => all.reduce((sum, token) => sum + token.length, 0);
+  const added = (tokenizer.added_tokens ?? []).map(({ content }) => content);
+  const isLong = letters(added) > MAX_ADDED || letters(scored) > 2 ** 17 + 16 * scored.length;
+  if (isLong || growthOf(tokenizer.normalizer) > MAX_GROWTH) {
+    damaged("the tokenizer would take much time or memory");
+  }
+}
+
+/** How many characters a normalizer makes of one, at most. */
+function growthOf(normalizer) {
+  const { normalizers, pattern, content, prepend } = normalizer ?? {};
+  const [before, after] = [pattern?.String?.length ?? 0, content?.length ?? 0];
+  const own = Math.max(1, before ? Math.ceil(after / before) : after + 1) * Math.max(1, prepend?.length ?? 0);
+  return (normalizers ?? []).reduce((growth, each) => growth * growthOf(each), own);
+}
+
+async function inflated(bytes, most) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   const reader = stream.getReader();
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-  let [text, size] = ["", 0];
+  let [text, size, sums] = ["", 0, [1, 0]];
   try {
     for (let { value, done } = await reader.read(); !done; { value, done } = await reader.read()) {
       size += value.length;
-      if (size > MAX_BYTES) break;
+      if (size > most) break;
       text += decoder.decode(value, { stream: true });
+      sums = adler32(sums, value);
     }
     text += decoder.decode();
   } catch {
     damaged();
   }
-  if (size > MAX_BYTES) {
+  if (size > most) {
     await reader.cancel();
     damaged();
   }
+  // Some engines ignore what follows the end of the compressed data.
+  const end = bytes.slice(-4);
+  if (end.length < 4 || new DataView(end.buffer).getUint32(0) !== ((sums[1] << 16) | sums[0]) >>> 0) damaged();
   return text;
+}
+
+/** The two sums of Adler-32 (RFC 1950), with more bytes added. */
+function adler32([a, b], bytes) {
+  for (const byte of bytes) {
+    a = (a + byte) % 65521;
+    b = (b + a) % 65521;
+  }
+  return [a, b];
 }
 
 function tokenizerOf(about) {
