@@ -74,7 +74,8 @@ class RowMap:
         """The removed rows of a segment, counted from its start."""
         start, stop = self.starts[segment : segment + 2]
         first, last = np.searchsorted(self.removed, [start, stop])
-        return self.removed[first:last] - start
+        removed: NDArray[np.int64] = self.removed[first:last] - start
+        return removed
 
     def live_in(self, segment: int) -> NDArray[np.int64]:
         """The rows of a segment that are left, counted from its start."""
