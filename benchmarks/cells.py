@@ -95,7 +95,7 @@ def make_rows(folder, data, n, n_bits, floats):
             "made = bits.with_cells()\n"
             "seconds = time.perf_counter() - begin\n"
             "peak = [x for x in open('/proc/self/status') if x.startswith('VmHWM')][0].split()[1]\n"
-            "print(f'{len(made.codes.centers)} cells in {seconds:.0f} s, '\n"
+            "print(f'{len(made.current.centers)} cells in {seconds:.0f} s, '\n"
             "      f'{time.process_time():.0f} s of processors, peak {int(peak) / 1e6:.2f} GB')\n"
             "made.save(sys.argv[2])"
         )
@@ -174,7 +174,7 @@ def binary_ivf(bits, plain, queries, recall=0.95):
     import faiss
 
     faiss.omp_set_num_threads(2)
-    codes, n_lists = np.asarray(plain.codes), len(bits.codes.centers)
+    codes, n_lists = np.asarray(plain.codes), len(bits.current.centers)
     quantizer = faiss.IndexBinaryFlat(8 * codes.shape[1])
     index = faiss.IndexBinaryIVF(quantizer, 8 * codes.shape[1], n_lists)
     rng, rows_a_list = np.random.default_rng(0), 40 if len(codes) < 3e6 else 10
@@ -251,7 +251,7 @@ def glove(arguments):
     plain = embits.load(path)
     begin = time.perf_counter()
     bits = plain.with_cells()
-    print(f"{len(bits.codes.centers)} cells in {time.perf_counter() - begin:.1f} s")
+    print(f"{len(bits.current.centers)} cells in {time.perf_counter() - begin:.1f} s")
     counts = bits.byte_counts()
     print(
         f"cells: {(counts.cells - 4 * len(bits)) / counts.codes:.2%} of the codes, and row numbers"

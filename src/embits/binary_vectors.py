@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from reprlib import repr as shortened
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -326,7 +327,7 @@ class BinaryVectors(BinaryRows):
     @property
     def columns(self) -> Mapping[str, Any]:
         """Other values of the rows by name, among them their lengths; may be assigned."""
-        return self._current.all_columns
+        return MappingProxyType(dict(self._current.all_columns))
 
     @columns.setter
     def columns(self, columns: Mapping[str, Any]) -> None:

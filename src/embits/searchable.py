@@ -282,7 +282,8 @@ class Searchable(WordMethods, ABC):
         queries = now.queries(queries)
         chosen, k = metric_for(metric, queries), wanted_rows(k, len(now))
         if not now.coder.n_features_in_:  # a collection without rows, so that it has no coder yet
-            return with_ids(now, no_rows(chosen, queries.shape[:-1]))
+            by_vectors = isinstance(rescore, Rescore) and not isinstance(rescore.by, str | None)
+            return with_ids(now, no_rows(chosen, queries.shape[:-1], by_vectors=by_vectors))
         kept = partial(_vectors_by, now, queries)
         on_gpu = self.machine.device != "cpu"
         stages = plan_stages(now.coder, chosen, k, len(now), rescore, kept, on_gpu=on_gpu)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -215,7 +214,7 @@ class Segment:
 
     ids: Ids
     codes: NDArray[np.uint8]
-    columns: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    columns: Mapping[str, Any] = field(default_factory=dict)
     cells: Cells | None = None
     table: ColumnTable | None = None
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from reprlib import repr as shortened
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +54,7 @@ class Snapshot:
     rows: RowMap
     subwords: Subwords | None = None
     numbered: bool = False
-    kinds: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    kinds: Mapping[str, str] = field(default_factory=dict)
     state: object = None
     check: Callable[[], None] | None = None
 
@@ -66,6 +65,12 @@ class Snapshot:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
 
     @property
     def is_plain(self) -> bool:
@@ -82,7 +87,7 @@ class Snapshot:
     def ids(self) -> Ids:
         """The ids of the rows."""
         ids = self.segments[0].ids
-        is_own = not ids.first if isinstance(ids, RowNumbers) else not self.numbered
+        is_own = not self.numbered or (isinstance(ids, RowNumbers) and not ids.first)
         if self.is_plain and is_own:
             return ids
         return SegmentIds([segment.ids for segment in self.segments], self.rows, self.numbered)

@@ -68,7 +68,7 @@ MOMENTS = [
     ("add", "embits.collection.opening", "sync_folder"),
     ("add", "embits.collection.opening", "write_coder"),
     ("add", "embits.collection.manifest", "write_manifest"),
-    ("neighbors", "embits.word_methods", "prepared_top_k"),
+    ("neighbors", "embits.word_methods", "scan"),
 ]
 
 

@@ -159,12 +159,13 @@ SearchResult: TypeAlias = DistanceResult | ScoreResult | CosineResult
 """What `BinaryVectors.search` returns: the metric, or rescoring by floats, decides which."""
 
 
-def no_rows(metric: Metric, shape: tuple[int, ...]) -> DistanceResult | ScoreResult:
+def no_rows(metric: Metric, shape: tuple[int, ...], *, by_vectors: bool) -> SearchResult:
     """The result of a search where there are no rows, for queries of shape () or (q,)."""
     rows = np.empty((*shape, 0), np.int64)
-    if metric.is_distance:
+    if metric.is_distance and not by_vectors:
         return DistanceResult(rows.astype(np.int32), rows)
-    return ScoreResult(rows.astype(np.float32), rows)
+    kind = CosineResult if by_vectors and not metric.needs_lengths else ScoreResult
+    return kind(rows.astype(np.float32), rows)
 
 
 def nothing_within(metric: Metric, n_queries: int) -> WithinResult | WithinScoreResult:

@@ -84,14 +84,15 @@ def test_rows_are_updated(folder, collection):
 def test_search_prints_ids_and_distances(folder, collection):
     np.save(folder / "queries.npy", ROWS[:3])
     bits = embits.load(collection)
-    found = bits.search(ROWS[:3], 4)
-    result = answer("search", collection, folder / "queries.npy", "-k", "4")
+    found = bits.search(ROWS[:3], 4, metric="hamming")
+    asked = "search", collection, folder / "queries.npy", "-k", "4", "--metric", "hamming"
+    result = answer(*asked)
     assert (result["k"], result["metric"]) == (4, "hamming")
     assert [each["query"] for each in result["queries"]] == ["0", "1", "2"]
     for each, rows, distances in zip(result["queries"], found.rows, found.distances, strict=True):
         assert [hit["id"] for hit in each["neighbors"]] == bits.ids(rows).tolist()
         assert [hit["distance"] for hit in each["neighbors"]] == distances.tolist()
-    lines = run("search", collection, folder / "queries.npy", "-k", "4", "--tsv").stdout
+    lines = run(*asked, "--tsv").stdout
     assert lines.splitlines()[0].split("\t") == ["0", bits.ids(found.rows)[0, 0], "0"]
     assert len(lines.splitlines()) == 12
     assert "w0" in run("search", collection, folder / "queries.npy").stdout

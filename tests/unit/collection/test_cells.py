@@ -6,7 +6,8 @@ import pytest
 import embits
 from embits.errors import InputError
 from embits.search.cells import wanted_cells
-from embits.search.stored import StoredCodes
+from embits.search.stored import RowMap
+from embits.snapshot import Snapshot
 from tests.support.program import run
 
 
@@ -34,7 +35,7 @@ def test_additions_and_removals_live_with_cells(collection, tmp_path):
     queries = clustered(50, seed=1)
     expected = collection.search(queries).ids
     collection.compact(cells=60)
-    assert collection.codes.centers is not None
+    assert collection.current.centers is not None
     assert (collection.search(queries).ids == expected).all()
     found = collection.search(queries, recall=0.9)
     assert found.rows_read < 0.6 * 50 * 6000
@@ -45,7 +46,7 @@ def test_additions_and_removals_live_with_cells(collection, tmp_path):
     plain = embits.open_collection(tmp_path / "plain", collection.coder)
     plain.add(collection.snapshot().merged())
     again = embits.load(tmp_path / "c", verify=True)
-    assert [cells is not None for cells in again.codes.cells] == [True, True, False]
+    assert [cells is not None for cells in again.current.codes.cells] == [True, True, False]
     for metric in ("hamming", "asymmetric"):
         assert same(again, plain, queries, metric=metric)
         assert same(again, plain, queries, metric=metric, probes=60)
@@ -60,7 +61,7 @@ def test_additions_and_removals_live_with_cells(collection, tmp_path):
     assert (np.asarray(again.codes) == np.asarray(plain.codes)).all()
 
     again.compact()  # has as many cells, made anew
-    assert len(again.codes.centers) == 60
+    assert len(again.current.centers) == 60
     assert len(again.manifest.pieces) == 1
     assert same(again, plain, queries)
     again.compact(cells="auto")
@@ -71,7 +72,7 @@ def test_a_file_with_cells_is_added_and_a_collection_is_saved_with_them(collecti
     collection.compact(cells=30)
     collection.save(tmp_path / "one.safetensors")
     one = embits.load(tmp_path / "one.safetensors", verify=True)
-    assert len(one.codes.centers) == 30
+    assert len(one.current.centers) == 30
     other = embits.open_collection(tmp_path / "other", collection.coder)
     other.add(one)
     assert same(other, one, clustered(20, seed=5))
@@ -84,8 +85,8 @@ def test_a_refit_makes_other_cells(tmp_path):
     opened.compact(cells=25)
     opened.add(X[2500:])
     opened.refit()
-    assert len(opened.codes.centers) == 25
-    assert all(map(opened.codes._is_ours, opened.codes.cells))
+    assert len(opened.current.centers) == 25
+    assert all(map(opened.current.codes._is_ours, opened.current.codes.cells))
     queries = clustered(20, seed=6)
     plain = embits.BinaryVectors(None, opened.coder.encode(X), opened.coder)
     assert same(opened, plain, queries)
@@ -97,15 +98,15 @@ def test_a_refit_makes_other_cells(tmp_path):
 
 def test_cells_are_trained_again_when_rows_have_doubled(collection):
     collection.compact(cells="auto")
-    before = collection.codes.centers
+    before = collection.current.centers
     collection.add(clustered(2000, seed=8), ids=[f"x{i}" for i in range(2000)])
-    assert collection.codes.centers.digest == before.digest
+    assert collection.current.centers.digest == before.digest
     collection.add(clustered(8000, seed=9), ids=[f"y{i}" for i in range(8000)])  # one piece
-    doubled = collection.codes.centers
+    doubled = collection.current.centers
     assert len(doubled) == wanted_cells("auto", 16_000, 64) > len(before)
     collection.add(clustered(3000, seed=10), ids=[f"z{i}" for i in range(3000)])
     collection.compact()
-    assert len(collection.codes.centers) == wanted_cells("auto", 19_000, 64) > len(doubled)
+    assert len(collection.current.centers) == wanted_cells("auto", 19_000, 64) > len(doubled)
 
 
 def test_cells_outlive_most_of_their_rows(collection):
@@ -116,7 +117,7 @@ def test_cells_outlive_most_of_their_rows(collection):
     found = collection.search(queries, recall=embits.Probes(3))
     assert found.rows_read < collection.search(queries).rows_read
     collection.update(clustered(100, seed=13), ids=list(collection.words))
-    assert collection.codes.centers is not None
+    assert collection.current.centers is not None
 
 
 def test_what_is_measured_with_queries_is_kept(collection, tmp_path):
@@ -124,13 +125,13 @@ def test_what_is_measured_with_queries_is_kept(collection, tmp_path):
     collection.add(clustered(2000, seed=14), ids=[f"c{i}" for i in range(2000)])
     collection.remove(["a5"])
     hard = np.random.default_rng(15).normal(size=(300, 24))
-    exact, rows_curve = collection.search(hard), collection.codes.centers.curve
+    exact, rows_curve = collection.search(hard), collection.current.centers.curve
     collection.calibrate(hard[:150])
-    curve = collection.codes.centers.curve
+    curve = collection.current.centers.curve
     assert (curve != rows_curve).any()
     collection.add(clustered(10, seed=16), ids=map(str, range(10)))
     again = embits.load(tmp_path / "c", verify=True)
-    assert (again.codes.centers.curve == curve).all()
+    assert (again.current.centers.curve == curve).all()
     found = again.search(hard[150:], recall=0.9)
     pairs = zip(exact.ids[150:], found.ids, strict=True)
     assert np.mean([len(set(a) & set(b)) / 10 for a, b in pairs]) > 0.85
@@ -147,7 +148,7 @@ def test_a_refit_puts_all_pieces_into_the_same_cells(tmp_path):
     opened.compact(cells=25)
     opened.add(X[4000:])
     opened.refit()
-    first, second = opened.codes.cells
+    first, second = opened.current.codes.cells
     assert first.centers.digest == second.centers.digest
 
 
@@ -155,9 +156,8 @@ def test_pieces_with_cells_of_other_centers_are_read_whole():
     X, queries = clustered(3000), clustered(9, seed=8)
     bits = embits.binarize(X, n_bits=64, method="lsh")
     parts = [bits.subset(rows=range(2000)), bits.subset(rows=range(2000, 3000))]
-    codes = [part.with_cells(20).codes for part in parts]
-    both = StoredCodes([c.arrays[0] for c in codes], None, [c.cells[0] for c in codes])
-    mixed = embits.BinaryVectors(None, both, bits.coder)
+    segments = tuple(part.with_cells(20).current.segments[0] for part in parts)
+    mixed = embits.BinaryVectors.of(Snapshot(bits.coder, segments, RowMap([2000, 1000])))
     for where in (None, [1, 2000, 2001], np.arange(3000) % 3 == 0):
         assert same(mixed, bits, queries, where=where)
         assert same(mixed, bits, queries, where=where, metric="asymmetric", probes=20)
@@ -173,4 +173,4 @@ def test_compact_refuses_a_wrong_number_of_cells(collection):
 def test_the_command_line_compacts_with_cells(collection, tmp_path):
     done = run("compact", "c", "--cells", 20, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert len(embits.load(tmp_path / "c").codes.centers) == 20
+    assert len(embits.load(tmp_path / "c").current.centers) == 20

@@ -425,11 +425,11 @@ def test_a_streamed_file_gets_the_cells_of_one_in_memory(tmp_path, X, monkeypatc
     np.save(tmp_path / "x.npy", X)
     settings = {"n_bits": 64, "method": "lsh", "cells": 40}
     whole = embits.binarize_to_file(tmp_path / "x.npy", tmp_path / "whole.bits", **settings)
-    assert whole.codes.centers is not None
+    assert whole.current.centers is not None
     monkeypatch.setattr("embits.jobs.stream.STREAM_FROM", 1)
     embits.binarize_to_file(tmp_path / "x.npy", tmp_path / "streamed.bits", **settings)
     assert (tmp_path / "whole.bits").read_bytes() == (tmp_path / "streamed.bits").read_bytes()
-    assert isinstance(whole.codes.cells[0], Cells)
+    assert isinstance(whole.current.codes.cells[0], Cells)
 
 
 @pytest.mark.filterwarnings("ignore:lengths of vectors vary widely")
