@@ -114,7 +114,7 @@ def facts(bits: embits.BinaryVectors, dims: int = 12) -> dict[str, Any]:
 
 def facts_of_cells(bits: embits.BinaryVectors) -> dict[str, Any]:
     """What is read of the cells, and what is found there; and by inner product."""
-    found = bits.search(vectors(6), 3, recall=embits.Probes(2))
+    found = bits.search(vectors(6), 3, metric="hamming", recall=embits.Probes(2))
     held = bits.search(bits.encode(vectors(6)), 3, recall=0.5)
     return {
         "probed": [found.rows.tolist(), found.rows_read],
@@ -138,8 +138,12 @@ def facts_of_collection(collection: embits.Collection) -> dict[str, Any]:
         "columns": collection.get(collection.ids()),
         "rescored": rescored.rows.tolist(),
         "cosines": rounded(rescored[0]),
-        "filtered": collection.search(vectors(6), 2, where={"year": (2010, None)}).rows.tolist(),
-        "probed": collection.search(vectors(6), 3, recall=embits.Probes(2)).rows.tolist(),
+        "filtered": collection.search(
+            vectors(6), 2, metric="hamming", where={"year": (2010, None)}
+        ).rows.tolist(),
+        "probed": collection.search(
+            vectors(6), 3, metric="hamming", recall=embits.Probes(2)
+        ).rows.tolist(),
     }
 
 

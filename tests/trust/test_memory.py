@@ -14,7 +14,8 @@ _GUARDED = """
 import ctypes, mmap, sys
 import numpy as np
 from embits import _core
-from embits.search import StoredCodes, MultiIndex, asymmetric_top_k, top_k, within
+from embits.search import MultiIndex, asymmetric_top_k, top_k, within
+from embits.search.stored import RowMap, StoredCodes
 
 page, pages = mmap.PAGESIZE, 41
 libc = ctypes.CDLL(None, use_errno=True)
@@ -57,8 +58,9 @@ for name in _core.available_simd():
             codes = place(codes_memory, 1024 + width // 8, width)
             top_k(codes, place(query_memory, 3, width), 5)
             asymmetric_top_k(codes, float_memory.view(np.float32)[-8 * width :], 5)
-            pieces = StoredCodes([at_the_start(one_memory, 700, width), codes,
-                                 at_the_end(other_memory, 1100, width)], np.array([3, 800]))
+            arrays = [at_the_start(one_memory, 700, width), codes,
+                      at_the_end(other_memory, 1100, width)]
+            pieces = StoredCodes(arrays, RowMap([*map(len, arrays)], np.array([3, 800])))
             top_k(pieces, place(query_memory, 3, width), 5)
             top_k(pieces, place(query_memory, 3, width), 5, where=np.arange(0, 2000, 7))
             asymmetric_top_k(pieces, float_memory.view(np.float32)[-8 * width :], 5)

@@ -18,6 +18,7 @@ from embits.arrays import unit_rows
 from embits.binary_vectors import BinaryRows, BinaryVectors
 from embits.cli import options
 from embits.cli.output import counted, megabytes, print_json, printable, progress_bar, table
+from embits.collection import load
 from embits.collection.opening import load_file
 from embits.errors import InputError, MissingExtraError
 from embits.evaluation.tasks.speed import TOP, Contender, bit_contenders, float_contenders, measure
@@ -158,7 +159,7 @@ def bench(
     \b
     embits bench glove.safetensors --raw glove.6B.300d.txt
     """
-    opened = {path: load_file(path) for path in files}
+    opened = {path: load(path) for path in files}
     first = next(iter(opened.values()))
     floats = read_vectors(raw, words=words_file).matrix if raw else first.decode()
     if any(len(binary) != len(floats) for binary in opened.values()):
@@ -170,7 +171,7 @@ def bench(
             if width not in columns:
                 path = Path(folder, f"{width}.safetensors")
                 binarize(floats, width, "lsh").save(path)
-                columns[width] = path, load_file(path)
+                columns[width] = path, load(path)
         for _, (path, binary) in sorted(columns.items()):
             contenders += bit_contenders(path, binary, threads)
         unit = unit_rows(floats)

@@ -27,7 +27,8 @@ def collection(tmp_path):
 
 
 def same(a, b, queries, probes=None, **asked):
-    x, y = a.search(queries, recall=embits.Probes(probes), **asked), b.search(queries, **asked)
+    recall = None if probes is None else embits.Probes(probes)
+    x, y = a.search(queries, recall=recall, **asked), b.search(queries, **asked)
     return (x.ids == y.ids).all() and (x[0] == y[0]).all()
 
 

@@ -372,7 +372,7 @@ def test_oversample_warns_and_names_rescore(tmp_path):
     with pytest.raises(embits.InputError, match="rescore alone is enough"):
         bits.search(ROWS[:3], k=3, oversample=4, rescore=12, floats=ROWS)
     with pytest.raises(embits.InputError, match="rescore needs a finer score"):
-        bits.search(ROWS[:3], k=3, rescore=12)
+        bits.search(ROWS[:3], k=3, metric="hamming", rescore=12)
 
 
 def test_a_new_coder_keeps_ids_columns_and_open_readers(tmp_path):

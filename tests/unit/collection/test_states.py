@@ -192,7 +192,7 @@ class CollectionMachine(RuleBasedStateMachine):
     @rule(query=st.integers(0, 199), k=st.integers(1, 12))
     def search(self, query, k):
         codes = CODES[list(self.model.values())] if self.model else CODES[:0]
-        found = self.collection.search(ROWS[query], k)
+        found = self.collection.search(ROWS[query], k, metric="hamming")
         expected = embits.search.top_k(codes, CODES[query], k)
         assert found.distances.tolist() == expected.distances.tolist()
         assert found.rows.tolist() == expected.rows.tolist()

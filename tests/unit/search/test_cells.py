@@ -89,13 +89,15 @@ def test_rows_of_equal_distance_stay_in_row_order():
         for threads in (1, 3):
             found = embits.search.top_k(pieces, asked, k, threads)
             assert (found.rows == expected[1]).all()
-        assert (embits.search.top_k(pieces, asked, k, probes=20).rows == expected[1]).all()
+        assert (
+            embits.search.top_k(pieces, asked, k, recall=embits.Probes(20)).rows == expected[1]
+        ).all()
         for query, rows in zip(asked[:3], expected[1], strict=False):
             assert (embits.search.top_k(pieces, query, k).rows == rows).all()
     near, plain = embits.search.within(pieces, asked, 3), embits.search.within(codes, asked, 3)
     assert (near.rows == plain.rows).all()
     assert (near.offsets == plain.offsets).all()
-    assert (np.asarray(pieces) == codes).all()
+    assert (pieces.in_row_order() == codes).all()
     assert (pieces[[5, -1, 17]] == codes[[5, -1, 17]]).all()
     assert (pieces[3:900] == codes[3:900]).all()
 
@@ -353,7 +355,7 @@ def damaged(tensors, name, change):
 
 
 def test_damaged_cells_are_refused(bits, tmp_path):
-    contents = to_contents(bits.rows, bits.coder)
+    contents = to_contents(bits.current.one_segment(), bits.coder)
     good, path = dict(contents.tensors), tmp_path / "damaged.safetensors"
 
     def swap(array):
@@ -545,7 +547,7 @@ def test_a_query_that_reads_more_cells_than_rows_pass_scans_these(large):
         codes = bits.encode(asked)
         for where in (rows, [rows] * len(codes)) if codes.ndim == 2 else (rows,):
             found = embits.search.top_k(pieces, codes, 10, where=where, recall=0.8)
-            expected = embits.search.top_k(np.asarray(pieces), codes, 10, where=where)
+            expected = embits.search.top_k(pieces.in_row_order(), codes, 10, where=where)
             assert (found.rows == expected.rows).all()
             assert (found.distances == expected.distances).all()
 

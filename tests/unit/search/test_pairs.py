@@ -15,7 +15,7 @@ from embits.search import (
     pairs_within,
     within,
 )
-from embits.search.stored import StoredCodes
+from embits.search.stored import RowMap, StoredCodes
 
 
 def near_copies(seed, n, n_bits):
@@ -229,12 +229,14 @@ def test_binary_vectors_have_the_same_results():
 def test_codes_in_pieces_are_searched_as_one_array():
     codes = near_copies(0, 300, 64)
     removed = np.array([0, 5, 150, 299])
-    pieces = StoredCodes([codes[:100], codes[100:101], codes[101:]], removed)
+    pieces = StoredCodes(
+        [codes[:100], codes[100:101], codes[101:]], RowMap([100, 1, len(codes) - 101], removed)
+    )
     left = np.delete(codes, removed, axis=0)
     for queries in (left[:20], left[7]):
         assert as_lists(within(pieces, queries, 9)) == as_lists(within(left, queries, 9))
-    assert as_lists(pairs_within(pieces, 4)) == all_pairs(left, 4)
-    assert as_lists(duplicates(pieces, 4)) == as_lists(duplicates(left, 4))
+    assert as_lists(pairs_within(pieces.in_row_order(), 4)) == all_pairs(left, 4)
+    assert as_lists(duplicates(pieces.in_row_order(), 4)) == as_lists(duplicates(left, 4))
 
 
 def test_the_pairs_of_identical_rows_may_be_as_many_as_allowed():
