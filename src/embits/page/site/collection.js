@@ -3,7 +3,8 @@
  * codes of the rows that are left are copied into one array, so a search is that of a single file.
  * Of a piece, only its ids stay in memory; columns and kept vectors are not read.
  */
-import { checkCoder, coderChecksum } from "./coder_rules.js";
+import { coderChecksum } from "./coder_checksum.js";
+import { checkCoder } from "./coder_rules.js";
 import { readContents, verifyContents, vocabularyOf } from "./contents.js";
 import { digest, FormatError, isBytes, plainBytes } from "./format.js";
 import { readLog } from "./log.js";
