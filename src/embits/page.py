@@ -30,7 +30,10 @@ from embits.text.encoder import TextEncoder
 _INSTALLED = "manifest.webmanifest"  # says how the page is installed as an app
 MANIFEST = "page.json"  # names the vectors that the page opens
 _LAST = (MANIFEST, "index.html")  # until they are written, a folder holds the old page or none
-_FOR_PROGRAMS = ("embits.d.ts", "simd.d.ts", "package.json")  # browsers do not need them
+_FOR_PROGRAMS = {  # the page itself does not load them
+    *("embits.d.ts", "simd.d.ts", "package.json", "embits.js", "collection.js", "coder_checksum.js"),
+    *("blake2b.js", "manifest.js", "pieces.js", "log.js", "remote.js", "remote_ids.js"),
+}
 _NO_VERSION = b'const PAGE = { version: "", files: [] };'  # in sw.js
 # Comments on lines of their own or at the end of a line, and indentation. No string of the page's
 # code contains " // ".
@@ -135,7 +138,7 @@ def _shell(title: str, facts: dict[str, str | int]) -> dict[str, bytes]:
         shell[_INSTALLED] = json.dumps(about).encode()
     content = repr([*sorted(shell.items()), *sorted(facts.items())])
     version = hashlib.sha256(content.encode()).hexdigest()[:12]
-    names = ["./", MANIFEST, *sorted(shell.keys() - {*_FOR_PROGRAMS, "sw.js"})]
+    names = ["./", MANIFEST, *sorted(shell.keys() - _FOR_PROGRAMS - {"sw.js"})]
     page = json.dumps({"version": version, "files": names})
     shell["sw.js"] = shell["sw.js"].replace(_NO_VERSION, f"const PAGE = {page};".encode())
     shell[MANIFEST] = json.dumps(facts | {"version": version}).encode()

@@ -152,6 +152,19 @@ test("a missing or damaged file of a collection is named", async () => {
   }
 });
 
+test("a function that fails because there is no such file says that it is missing", async () => {
+  for (const error of [{ code: "ENOENT" }, { name: "NotFound" }, { name: "NotFoundError" }]) {
+    const all = files();
+    const failing = (name) => all.get(name) ?? Promise.reject(Object.assign(new Error("no such file"), error));
+    const opened = await open(failing, { verify: true }); // it has no text encoder
+    assert.equal(opened.length, (await open(reader(all))).length);
+    all.delete("_coder.safetensors");
+    await assert.rejects(open(failing), (error) => error instanceof FormatError && error.message.includes("is missing"));
+  }
+  const denied = Object.assign(new Error("no access"), { code: "EACCES" });
+  await assert.rejects(open(() => Promise.reject(denied)), denied);
+});
+
 test("a file that was replaced is looked for in the new manifest", async () => {
   const all = files();
   let reads = 0;

@@ -110,7 +110,7 @@ def fitted(tmp_path_factory):
     for rows in (slice(0, 600), slice(600, 900)):
         collection.add(X[rows], ids[rows])
     collection.remove(["d3", "d4", "d700"])
-    few = Neural(n_bits=16).fit(topics(60, 24))  # its bits are not searched, and its net is linear
+    few = Neural(n_bits=16).fit(topics(96, 24))  # its bits are not searched, and its net is linear
     embits.BinaryVectors(None, few.encode(X), few).save(folder / "few.safetensors")
     names = ("file.safetensors", "collection", "few.safetensors")
     return folder, {name: embits.load(folder / name) for name in names}

@@ -19,6 +19,9 @@ class Client:
     def __init__(self, port):
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
+    def __del__(self):
+        self.connection.close()
+
     def ask(self, path="/search", **fields):
         """The status of a request and its JSON; fields are sent by POST."""
         return self.send(path, json.dumps(fields) if fields else None)

@@ -1,9 +1,8 @@
 /**
- * What a reader checks of a coder (docs/file-format.md): its parameters, the types and shapes of its arrays, their
- * values, and its checksum. The tables are those of Python; a test compares them.
+ * What a reader checks of a coder (docs/file-format.md): its parameters, the types and shapes of its arrays, and their
+ * values. The tables are those of Python; a test compares them.
  */
-import { blake2b } from "./blake2b.js";
-import { FormatError, hex, parseJSON } from "./format.js";
+import { FormatError, parseJSON } from "./format.js";
 import { numbers } from "./matrix.js";
 
 export const MAX_WEIGHT = 1e18; // larger numbers are damage
@@ -83,7 +82,7 @@ export const PARAMETERS = {
 const damaged = (problem) => {
   throw new FormatError(`damaged: ${problem}`);
 };
-const own = (table, method) => (Object.hasOwn(table, method) ? table[method] : {});
+export const own = (table, method) => (Object.hasOwn(table, method) ? table[method] : {});
 
 /** JSON whose whole numbers are BigInt, so that 1 and 1.0 differ. */
 export const typedJSON = (text) => parseJSON(text, (literal) => (/^-?\d+$/.test(literal) ? BigInt(literal) : Number(literal)));
@@ -166,20 +165,4 @@ export function checkLook(look) {
 
 export function checkScale([scale = 1]) {
   return scale >= 1 ? scale : damaged(`the coder's scale is ${scale}, expected 1 or more`);
-}
-
-const TYPES = { I8: "|i1", F16: "<f2", F32: "<f4", F64: "<f8" };
-
-/** The checksum of a coder in the manifest of a collection. */
-export function coderChecksum({ facts: { method, nBits, dims }, tensors }) {
-  const parts = [`${method} ${dims} ${nBits}`];
-  const names = Object.keys(own(ARRAYS, method)).sort((a, b) => (a < b ? -1 : 1));
-  for (const name of names) {
-    const tensor = tensors.get(`coder.${name}`);
-    const usual = own(own(DEFAULTS, method), name);
-    if (!tensor || (typeof usual === "number" && numbers(tensor).every((x) => x === usual))) continue;
-    const shape = tensor.shape.length === 1 ? `(${tensor.shape},)` : `(${tensor.shape.join(", ")})`;
-    parts.push(` ${name} ${TYPES[tensor.dtype]} ${shape}`, tensor.bytes);
-  }
-  return hex(blake2b(parts, 16));
 }

@@ -3,7 +3,8 @@
  * codes of the rows that are left are copied into one array, so a search is that of a single file.
  * Of a piece, only its ids stay in memory; columns and kept vectors are not read.
  */
-import { checkCoder, coderChecksum } from "./coder_rules.js";
+import { coderChecksum } from "./coder_checksum.js";
+import { checkCoder } from "./coder_rules.js";
 import { readContents, verifyContents, vocabularyOf } from "./contents.js";
 import { digest, FormatError, isBytes, plainBytes } from "./format.js";
 import { readLog } from "./log.js";
@@ -212,7 +213,7 @@ function checkFacts(facts, manifest, name) {
 
 /** The bytes of a file: what `read` gives may be a Response of `fetch`, or the bytes. */
 async function readBytes(read, name) {
-  const given = await read(name);
+  const given = await orNull(read, name);
   if (given === null || given === undefined || given.status === 404) {
     throw new MissingFile(`${name} is missing: it is not a collection, or the file is lost`);
   }
@@ -220,6 +221,16 @@ async function readBytes(read, name) {
   const bytes = typeof given.arrayBuffer === "function" ? await given.arrayBuffer() : given;
   if (isBytes(bytes)) return plainBytes(bytes);
   throw new TypeError(`no bytes of ${name}: expected a Response, an ArrayBuffer, a Uint8Array or null`);
+}
+
+/** What `read` gives; null if it fails because there is no such file in Node, Deno or a browser's folder. */
+async function orNull(read, name) {
+  try {
+    return await read(name);
+  } catch (error) {
+    if (error?.code === "ENOENT" || error?.name === "NotFound" || error?.name === "NotFoundError") return null;
+    throw error;
+  }
 }
 
 const areEqual = (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]);

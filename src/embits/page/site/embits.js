@@ -23,12 +23,10 @@
 import { checkOptions } from "./arguments.js";
 import { BinaryVectors } from "./binary_vectors.js";
 import { readCollection } from "./collection.js";
-import { checkCoder } from "./coder_rules.js";
-import { readContents, verifyContents } from "./contents.js";
 import { Selection } from "./filters.js";
-import { FormatError, isBytes, plainBytes } from "./format.js";
+import { FormatError, isBytes } from "./format.js";
+import { openFile } from "./open_file.js";
 import { openRemote } from "./remote.js";
-import { countDifferences } from "./search.js";
 import { UnknownWordError } from "./spelling.js";
 import { openTextEncoder, StaticTextEncoder } from "./text_encoder.js";
 
@@ -48,13 +46,7 @@ export function open(source, second) {
       "open takes the bytes of a file (an ArrayBuffer or a Uint8Array), or a function that reads the files of a collection",
     );
   }
-  const kernel = second ?? countDifferences;
-  if (typeof kernel !== "function") throw new TypeError("the kernel is not a function");
-  const bytes = plainBytes(source);
-  const contents = readContents(bytes);
-  if (contents.settings) throw new FormatError("a text encoder: open it with openTextEncoder");
-  checkCoder(contents);
-  return new BinaryVectors(contents, kernel, bytes.length, () => verifyContents(contents));
+  return openFile(source, second);
 }
 
 async function openCollection(read, options = {}) {

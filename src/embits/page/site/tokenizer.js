@@ -78,8 +78,8 @@ async function inflated(bytes, most) {
     damaged();
   }
   // Some engines ignore what follows the end of the compressed data.
-  const end = bytes.slice(-4);
-  if (end.length < 4 || new DataView(end.buffer).getUint32(0) !== ((sums[1] << 16) | sums[0]) >>> 0) damaged();
+  const end = bytes.length < 4 ? null : new DataView(bytes.buffer, bytes.byteOffset + bytes.length - 4);
+  if (end?.getUint32(0) !== ((sums[1] << 16) | sums[0]) >>> 0) damaged();
   return text;
 }
 

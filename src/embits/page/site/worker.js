@@ -2,8 +2,9 @@
  * The worker holds the file and searches it, so that typing never waits for a search.
  * A request is { id, question, details }, a reply { id, answer } or { id, error }.
  */
-import { open, openTextEncoder } from "./embits.js";
+import { openFile } from "./open_file.js";
 import { simdRoom } from "./simd.js";
+import { openTextEncoder } from "./text_encoder.js";
 
 const PROGRESS_EVERY_MS = 60;
 const PART = 1 << 18;
@@ -30,7 +31,7 @@ const questions = {
     const length = await fill(bytes, source);
     self.postMessage({ progress: { done: length, total } });
     const start = performance.now();
-    const opened = open(bytes.subarray(0, length), room?.countDifferences);
+    const opened = openFile(bytes.subarray(0, length), room?.countDifferences);
     const first = opened.words.startingWith("", 8).map((row) => opened.words.at(row)); // reads the whole word order
     for (let i = 0; i < WARM_UP && opened.length && performance.now() - start < WARM_UP_MS; i++) {
       opened.nearest(opened.code(0), 10);
