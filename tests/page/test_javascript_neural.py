@@ -10,7 +10,7 @@ from embits import NearLossless, Neural
 from embits.coders.neural import training
 from embits.coders.neural.coder import LAYER, NET
 from embits.coders.neural.net import Layer
-from embits.errors import FormatError
+from embits.errors import FormatError, TrainingWarning
 from tests.support import mutants
 from tests.support.damage import resigned
 from tests.support.javascript import assert_same, clustered, needs_node, node, refuses
@@ -110,7 +110,8 @@ def fitted(tmp_path_factory):
     for rows in (slice(0, 600), slice(600, 900)):
         collection.add(X[rows], ids[rows])
     collection.remove(["d3", "d4", "d700"])
-    few = Neural(n_bits=16).fit(topics(60, 24))  # its bits are not searched, and its net is linear
+    with pytest.warns(TrainingWarning):  # its bits are not searched, and its net is linear
+        few = Neural(n_bits=16).fit(topics(60, 24))
     embits.BinaryVectors(None, few.encode(X), few).save(folder / "few.safetensors")
     names = ("file.safetensors", "collection", "few.safetensors")
     return folder, {name: embits.load(folder / name) for name in names}

@@ -212,7 +212,7 @@ function checkFacts(facts, manifest, name) {
 
 /** The bytes of a file: what `read` gives may be a Response of `fetch`, or the bytes. */
 async function readBytes(read, name) {
-  const given = await read(name);
+  const given = await readIfThere(read, name);
   if (given === null || given === undefined || given.status === 404) {
     throw new MissingFile(`${name} is missing: it is not a collection, or the file is lost`);
   }
@@ -220,6 +220,16 @@ async function readBytes(read, name) {
   const bytes = typeof given.arrayBuffer === "function" ? await given.arrayBuffer() : given;
   if (isBytes(bytes)) return plainBytes(bytes);
   throw new TypeError(`no bytes of ${name}: expected a Response, an ArrayBuffer, a Uint8Array or null`);
+}
+
+/** What `read` gives; null if it is a function of Node that finds no such file. */
+async function readIfThere(read, name) {
+  try {
+    return await read(name);
+  } catch (error) {
+    if (error?.code === "ENOENT") return null;
+    throw error;
+  }
 }
 
 const areEqual = (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]);

@@ -72,8 +72,9 @@ async function inflated(bytes, most) {
     damaged();
   }
   // Some engines ignore what follows the end of the compressed data.
-  const end = bytes.slice(-4);
-  if (end.length < 4 || new DataView(end.buffer).getUint32(0) !== ((sums[1] << 16) | sums[0]) >>> 0) damaged();
+  const { buffer, byteOffset, length } = bytes;
+  const sum = length < 4 ? -1 : new DataView(buffer, byteOffset + length - 4).getUint32(0);
+  if (sum !== ((sums[1] << 16) | sums[0]) >>> 0) damaged();
   return text;
 }
 
