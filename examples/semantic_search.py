@@ -90,8 +90,8 @@ def read_texts(path: Path) -> list[str]:
 def measured(bits, queries, truth, floats, options) -> list[str]:
     """Memory, then recall and the median time of one query for each way to ask."""
     cells = [megabytes(bits.codes.nbytes)]
-    rescored = {"metric": "asymmetric", "rescore": options.rescore, "floats": floats}
-    for how in ({}, {"metric": "asymmetric"}, rescored):
+    rescored = {"rescore": embits.Rescore(options.rescore, by=floats)}
+    for how in ({"metric": "hamming"}, {}, rescored):
         _, found = bits.search(queries, options.k, **how)
         ms = milliseconds(
             lambda i, how=how: bits.search(queries[i], options.k, **how), min(TIMED, len(queries))

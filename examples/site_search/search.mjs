@@ -12,6 +12,6 @@ if (!query) {
 const { data } = JSON.parse(readFileSync(join(site, "site.json"), "utf8"));
 const bits = open(readFileSync(join(site, data, "codes.safetensors")));
 const pages = JSON.parse(readFileSync(join(site, data, "pages.json"), "utf8"));
-for (const { row, score } of bits.search(await embed([query]), { k: 5, metric: "asymmetric" })) {
+for (const { row, score } of bits.search(await embed([query]), { k: 5 })) {
   console.log(`${score.toFixed(3)}\t${pages[row].title}\t${pages[row].url}`);
 }

@@ -33,6 +33,7 @@ const flat = (found) => ({
   rows: found.map(({ row }) => row),
   words: found.map(({ word }) => word),
   values: found.map((each) => each.distance ?? each.score ?? each.similarity),
+  scores: found.map(({ score }) => score),
 });
 
 const answers = {

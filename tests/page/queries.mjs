@@ -29,7 +29,9 @@ function answers({ vectors, weights, k }, bits, kernel) {
       return {
         code: [...code],
         decoded: whitened ? null : [...bits.decode(code)],
-        hamming: flat(bits.search(x, { k })),
+        hamming: flat(bits.search(x, { k, metric: "hamming" })),
+        codes: flat(bits.search(code, { k })),
+        floats: flat(bits.search(x, { k })),
         asymmetric: flat(bits.search(x, { k, metric: "asymmetric" })),
         decodedVector: flat(bits.search(x, { k, metric: "decoded" })),
         decodedCode: flat(bits.search(code, { k, metric: "decoded" })),

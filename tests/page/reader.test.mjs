@@ -247,6 +247,9 @@ test("queries of a search are checked", () => {
     [() => bits.search(vector.slice(1)), RangeError, `a vector of ${bits.dims - 1} dimensions, expected ${bits.dims}`],
     [() => bits.search(vector.fill(NaN).slice()), RangeError, "NaN or infinity"],
     [() => bits.search(new Float64Array(bits.dims)), TypeError, "the vector is a Float64Array"],
+    [() => bits.search("queen", { secondLook: 9 }), TypeError, "'asymmetric' or 'decoded', found 'hamming'"],
+    [() => bits.search(vector, { recall: 2 }), RangeError, "recall is 2, expected 0 to 1"],
+    [() => bits.search(vector, { recall: 1, probes: 1 }), TypeError, "recall and probes are given"],
     [() => bits.search("queen", asymmetric), TypeError, "the vector is 'queen', expected a Float32Array"],
     [() => bits.search(bits.code("queen"), asymmetric), TypeError, "the vector is a Uint8Array"],
     [() => bits.search(new Uint8Array(5), { metric: "decoded" }), RangeError, "a code of 5 bytes"],
@@ -264,6 +267,23 @@ test("queries of a search are checked", () => {
   }
   assert.deepEqual(bits.search("queen", { k: 0, metric: "decoded" }), []);
   assert.equal(bits.search("queen", { k: 1 })[0].distance, 0);
+});
+
+test("without a metric, vectors are compared as vectors, and codes, words and rows by Hamming distance", () => {
+  const bits = open(read("lsh-100-bits.safetensors"));
+  const vector = bits.decode("queen");
+  const wanted = bits.search(vector, { metric: "asymmetric" });
+  for (const metric of [undefined, null]) assert.deepEqual(bits.search(vector, { metric }), wanted);
+  assert.deepEqual(Object.keys(wanted[0]), ["word", "row", "score"]);
+  const byBits = bits.search("queen", { metric: "hamming" });
+  for (const query of ["queen", bits.words.find("queen"), bits.code("queen")]) {
+    assert.deepEqual(bits.search(query), byBits);
+  }
+  for (const { distance, score, row } of [...byBits, ...bits.within("queen", { distance: 30 })]) {
+    assert.equal(score, Math.fround(bits.similarity("queen", row)));
+    assert.equal(score, Math.fround(1 - distance / bits.nBits));
+  }
+  assert.equal("distance" in bits.within("queen", { similarity: 0.1, metric: "decoded" })[0], false);
 });
 
 test("an array of numbers is a float vector", () => {

@@ -79,7 +79,7 @@ def test_javascript_gives_pythons_answers(files, name, kernel):
     codes = bits.encode(x)
     decoded = bits.decode(codes)
     expected = {
-        "hamming": bits.search(codes, K),
+        "hamming": bits.search(codes, K, metric="hamming"),
         "asymmetric": bits.search(x, K, metric="asymmetric"),
         "decodedVector": bits.search(x, K, metric="decoded"),
         "decodedCode": bits.search(codes, K, metric="decoded"),
@@ -97,6 +97,8 @@ def test_javascript_gives_pythons_answers(files, name, kernel):
         )
         assert found["hamming"]["rows"] == expected["hamming"].rows[i].tolist()
         assert found["hamming"]["values"] == expected["hamming"].distances[i].tolist()
+        assert found["codes"] == found["hamming"]  # without a metric
+        assert found["floats"] == found["asymmetric"]
         for metric in expected.keys() - {"hamming"}:
             assert_same(found[metric], [part[i] for part in expected[metric]])
 

@@ -87,6 +87,17 @@ def filters(rng, bits, i):
     return {n: f[0] for n, f in given.items()}, {n: f[1] for n, f in given.items()}
 
 
+def without_default(metric):
+    """The options of a search by a metric: vectors are compared by "asymmetric" without any."""
+    return {} if metric == "asymmetric" else {"metric": metric}
+
+
+def shares(bits, result):
+    """The scores of a search by Hamming distance, the shares of equal bits; [] of other metrics."""
+    distances = getattr(result, "distances", np.empty(0))
+    return (1 - distances / bits.n_bits).astype("f4").tolist()
+
+
 def assert_answers(found, expected):
     """The same rows and values; scores as in `assert_same`."""
     if np.asarray(expected[0]).dtype.kind == "i":
@@ -108,13 +119,14 @@ def test_searches_with_filters_are_pythons(opened, name):
         metric = METRICS[i % 3]
         here, there = filters(rng, bits, i)
         expected.append(bits.search(x[i], K, metric=metric, **here))
-        options = {"k": K, "metric": metric, **there}
+        options = {"k": K, **without_default(metric), **there}
         asked.append({"method": "search", "query": {"vector": x[i].tolist()}, "options": options})
     answered = ask(folder, {name: asked})[name]
     for kernel in KERNELS:
         for found, wanted in zip(answered[kernel], expected, strict=True):
             assert_answers(found, wanted)
             assert found["words"] == [str(each) for each in bits.ids(np.array(found["rows"], int))]
+            assert found["scores"] == (shares(bits, wanted) or found["values"])
 
 
 def scan(bits, x, metric):
@@ -127,6 +139,27 @@ def between(scores):
     gaps = -np.diff(scores[5:60])
     place = 5 + int(gaps.argmax())
     return min(1.0, float(scores[place] + scores[place + 1]) / 2)  # scores may be above 1
+
+
+@needs_node
+@pytest.mark.parametrize("name", [*FILES, "given"])
+def test_codes_words_and_rows_are_compared_by_hamming_distance(opened, name):
+    folder, all_bits = opened
+    bits = all_bits[name]
+    rows = np.random.default_rng(9).integers(0, len(bits), 50)
+    expected = bits.search(bits.codes[rows], K, metric="hamming")
+    queries = [
+        *({"code": bits.codes[row].tolist()} for row in rows),
+        *({"key": int(row)} for row in rows),
+        *({"key": word} for word in bits.ids(rows)),
+    ]
+    asked = [{"method": "search", "query": each, "options": {"k": K}} for each in queries]
+    answered = ask(folder, {name: asked})[name]
+    for kernel in KERNELS:
+        for i, found in enumerate(answered[kernel]):
+            assert found["rows"] == expected.rows[i % 50].tolist()
+            assert found["values"] == expected.distances[i % 50].tolist()
+            assert found["scores"] == shares(bits, expected)[i % 50]
 
 
 @needs_node
@@ -145,14 +178,15 @@ def test_rows_within_a_radius_are_pythons(opened, name):
         else:
             bound = {"distance": int(rng.integers(0, 45))}
         found = bits.within(x[i], **bound, metric=metric, **here)
-        expected.append((found[2], found.rows))
+        expected.append((found[2], found.rows, shares(bits, found)))
         options = {**bound, "metric": metric, **there}
         asked.append({"method": "within", "query": {"vector": x[i].tolist()}, "options": options})
     answered = ask(folder, {name: asked})[name]
     for kernel in KERNELS:
         for found, wanted in zip(answered[kernel], expected, strict=True):
             assert len(found["rows"]) == len(wanted[1])
-            assert_answers(found, wanted)
+            assert_answers(found, wanted[:2])
+            assert found["scores"] == (wanted[2] or found["values"])
 
 
 @needs_node
@@ -250,5 +284,5 @@ def test_a_file_without_its_coder_is_searched_by_codes_and_says_so(tmp_path, met
     answered = ask(tmp_path, {"slim.safetensors": [*asked, vector]})["slim.safetensors"]
     for kernel in KERNELS:
         for row, found in enumerate(answered[kernel][:-1]):
-            assert found["rows"] == whole.search(whole[row], K).rows.tolist()
+            assert found["rows"] == whole.search(whole[row], K, metric="hamming").rows.tolist()
         assert "without its coder" in answered[kernel][-1]["error"]

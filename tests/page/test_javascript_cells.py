@@ -16,11 +16,12 @@ if "cells" not in inspect.signature(embits.binarize).parameters:
     pytest.skip("needs cells", allow_module_level=True)
 
 ROWS, QUERIES = 3000, 3
+METRICS = ("hamming", "asymmetric", "decoded")
 OPTIONS = [
     {"metric": metric, "k": 10, **reading}
-    for metric in ("hamming", "asymmetric", "decoded")
+    for metric in METRICS
     for reading in ({"recall": 0.9}, {"recall": 1}, {"probes": 5}, {"recall": 0.8, "where": "even"})
-] + [{"probes": 1, "k": 200}, {"probes": 1, "k": 0}]
+] + [{"metric": metric, "probes": 1, "k": k} for metric in METRICS for k in (200, 0)]
 IDS = {
     "numbers": lambda n: [str(7 * i + 3) for i in range(n)],
     "counted": lambda n: None,
@@ -43,7 +44,9 @@ def files(folder, kind):
     for query in queries:
         for options in OPTIONS:
             where = np.arange(ROWS) % 2 == 0 if "where" in options else None
-            asked = options if where is None else options | {"where": where.tolist()}
+            asked = {} if where is None else {"where": where.tolist()}
+            # Without a metric, vectors are compared by "asymmetric".
+            asked |= {n: each for n, each in options.items() if each not in ("asymmetric", "even")}
             questions.append({"query": {"vector": query.tolist()}, "options": asked})
             reading = {key: value for key, value in options.items() if key != "where"}
             answers.append(bits.search(query, where=where, **reading))
@@ -78,7 +81,7 @@ def test_javascript_reads_the_cells_that_python_reads(tmp_path, kind):
 def test_a_search_reads_a_small_part_of_the_file(tmp_path):
     x = clustered(40_000, 1)
     embits.binarize(x, 96, "itq", cells=400).save(tmp_path / "file.safetensors")
-    question = {"query": {"vector": x[5].tolist()}, "options": {"metric": "asymmetric"}}
+    question = {"query": {"vector": x[5].tolist()}, "options": {}}
     (tmp_path / "questions.json").write_text(json.dumps([question]))
     found = json.loads(node("remote.mjs", tmp_path))
     assert found["bytes"] < found["size"] / 4

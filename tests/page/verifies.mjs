@@ -47,7 +47,7 @@ function answered(bits) {
   if (bits.dims > 4096) return found;
   const vector = new Float32Array(bits.dims).map((_, i) => Math.sin(i));
   found.code = able(() => Array.from(bits.encode(vector)));
-  found.scores = able(() => plain(bits.search(vector, { k: 5, metric: "asymmetric" }).map(({ score }) => score)));
+  found.scores = able(() => plain(bits.search(vector, { k: 5 }).map(({ score }) => score)));
   if (bits.length && !bits.lengths) found.decoded = able(() => plain(bits.decode(bits.code(0).slice())));
   return found;
 }

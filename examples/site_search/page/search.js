@@ -75,7 +75,7 @@ async function search(query) {
     const start = performance.now();
     const { data } = await model(query, { pooling: "mean", normalize: true });
     if (mine !== turn) return;
-    const found = bits.search(data, { k: 5, metric: "asymmetric" });
+    const found = bits.search(data, { k: 5 });
     const ms = performance.now() - start;
     list.replaceChildren(...found.map(({ row }) => shown(pages[row])));
     say(`The ${found.length} closest of ${pages.length.toLocaleString("en")} pages, in ${ms.toFixed(0)} ms.`);

@@ -1,4 +1,5 @@
 /** Argument checks of the reader: wrong types throw TypeError, wrong values RangeError. */
+import { METRICS } from "./constants.js";
 
 /** A whole number of 0 or more, such as k. */
 export function checkCount(value, name) {
@@ -73,6 +74,12 @@ export function checkQuery(query) {
   );
 }
 
+/** The metric of a search: by default, vectors are compared as vectors, and codes and ids by Hamming distance. */
+export function metricFor(metric, query, known = METRICS) {
+  if (metric !== undefined && metric !== null) return checkChoice(metric, known, "metric");
+  return ArrayBuffer.isView(query) && !(query instanceof Uint8Array) ? "asymmetric" : "hamming";
+}
+
 /** One of the known values, such as a metric. */
 export function checkChoice(value, known, name) {
   if (known.includes(value)) return value;
@@ -86,11 +93,15 @@ function checkNumber(value, name, lowest, highest) {
   throw new RangeError(`${name} is ${value}, expected ${lowest} to ${highest}`);
 }
 
-/** A share, such as a recall. */
-export const checkShare = (value, name) => checkNumber(value, name, 0, 1);
+/** What a search reads of a file with cells: a share of the neighbors, or a number of cells. */
+export function checkReading({ recall, probes }) {
+  if (recall !== undefined && probes !== undefined) throw new TypeError("recall and probes are given, expected one");
+  if (probes !== undefined && checkCount(probes, "probes") < 1) throw new RangeError("probes is 0, expected 1 or more");
+  if (recall !== undefined) checkNumber(recall, "recall", 0, 1);
+}
 
 /** What `within` searches up to: the largest distance, or with other metrics the lowest score. */
-export function wantedBound({ distance, similarity }, metric, nBits) {
+export function parseBound({ distance, similarity }, metric, nBits) {
   if ((distance === undefined) === (similarity === undefined)) {
     throw new TypeError("within needs a distance or a similarity, one of them");
   }

@@ -5,15 +5,17 @@ import {
   checkCount,
   checkOptions,
   checkQuery,
+  checkReading,
   checkRow,
-  checkShare,
   checkString,
   checkVector,
   keyList,
-  wantedBound,
+  metricFor,
+  parseBound,
 } from "./arguments.js";
 import { CellRows, signsOf } from "./cells.js";
-import { coderOf, combinedQuery, decodedQuery, floatQuery } from "./coder.js";
+import { coderOf, combinedQuery, decodedQuery, floatQuery, neighbor, prepareQuery, secondLookSize } from "./coder.js";
+import { ROWS_PER_PASSED, WORD_METRICS } from "./constants.js";
 import { allowedRows, Selection } from "./filters.js";
 import { cosine, norm } from "./matrix.js";
 import { bestRows, lookAgain, rowsScoring } from "./scores.js";
@@ -21,11 +23,6 @@ import { countDifferences, select, selectWithin } from "./search.js";
 import { existingWord, nearSpellings, UnknownWordError } from "./spelling.js";
 import { subwordsOf } from "./subwords.js";
 
-const METRICS = ["hamming", "asymmetric", "decoded", "dot"];
-const WORD_METRICS = ["hamming", "decoded"];
-const COSINES = ["asymmetric", "decoded"]; // metrics whose scores estimate the cosine
-const FITTED_K = 10;
-const ROWS_PER_PASSED = 50; // fewer rows than one in so many that pass a filter are found by an exact search
 const { fround } = Math;
 
 /** Packed codes with words; without words, the row numbers are the words. */
@@ -170,22 +167,19 @@ export class BinaryVectors {
   }
 
   /** The best rows of the cells that are nearest to a query; null to read all rows. */
-  #inCells(asked, k, { recall, probes }, allowed) {
+  #inCells(query, k, { recall, probes }, allowed) {
     if (recall === undefined && probes === undefined) return null;
-    if (recall !== undefined && probes !== undefined) throw new TypeError("recall and probes are given, expected one");
-    if (probes !== undefined && checkCount(probes, "probes") < 1) throw new RangeError("probes is 0, expected 1 or more");
-    if (recall !== undefined) checkShare(recall, "recall");
     if (!this.#cells && probes !== undefined) throw new TypeError("probes needs a file with cells: make them with embits cells");
     const passed = allowed ? allowed.reduce((sum, one) => sum + one, 0) : this.length;
-    if (!this.#cells || asked.scaled || passed * ROWS_PER_PASSED < this.length) return null;
-    const counts = { k: Math.min(k, passed), isFloats: !asked.code, passed, n: this.length };
+    if (!this.#cells || query.scaled || passed * ROWS_PER_PASSED < this.length) return null;
+    const counts = { k: Math.min(k, passed), isFloats: !query.code, passed, n: this.length };
     const levels = recall === undefined ? null : this.#cells.levels(recall, counts);
     const wanted = probes && Math.ceil((probes * this.length) / Math.max(passed, 1));
     if (recall !== undefined && levels === null) return null;
     const { width, nBits } = this;
     const most = allowed ? this.#cells.mostRows(passed) : Infinity;
-    const rows = new CellRows(asked, { k: Math.min(k, passed), width, nBits, allowed, kernel: this.#kernel });
-    const visits = this.#cells.visits(asked.weights ?? signsOf(asked.code, nBits), { probes: wanted, levels, most });
+    const rows = new CellRows(query, { k: Math.min(k, passed), width, nBits, allowed, kernel: this.#kernel });
+    const visits = this.#cells.visits(query.weights ?? signsOf(query.code, nBits), { probes: wanted, levels, most });
     for (let next = visits.next(); !next.done; next = visits.next(rows.kth)) {
       for (const cell of next.value) {
         const [start, end] = [this.#cells.starts[cell], this.#cells.starts[cell + 1]];
@@ -193,77 +187,57 @@ export class BinaryVectors {
       }
     }
     return rows.found.map(({ code, score, ...each }) =>
-      score === undefined ? each : { ...each, score: fround(fround(score) + asked.offset) },
+      score === undefined ? each : { ...each, score: fround(fround(score) + query.offset) },
     );
   }
 
   /**
-   * The k best rows of a query, ties in row order. "hamming" and "decoded" take a float vector, which
-   * is encoded first, or a code, a word or a row: [{ word, row, distance }], and for "decoded"
-   * [{ word, row, score }]. "asymmetric" takes a float vector: [{ word, row, score }]. Scores
-   * estimate the cosine; those of "dot" the inner product, if the file has lengths. `where` has the rows
-   * that may be found, `exclude` those that may not: booleans, row numbers, ids or a Selection.
+   * The k best rows of a query, ties in row order: [{ word, row, score }], the larger the better, with `distance` for
+   * "hamming". Without `metric`, a float vector is compared as "asymmetric", and a code, a word or a row by "hamming".
+   * Both "hamming", whose scores are shares of equal bits, and "decoded" also take a float vector, which is encoded first.
+   * The scores of "asymmetric" and "decoded" estimate the cosine; those of "dot" the inner product, if the file has lengths.
+   * `where` has the rows that may be found, `exclude` those that may not: booleans, row numbers, ids or a Selection.
    * `secondLook` is how many of the best rows are scored again, by the cosine of the query and the
-   * decoded row: by default as the coder was fitted, with 0 none. `recall` is the share of the neighbors that is to be
-   * found in a file with cells, and `probes` the number of cells that are read; without them all rows are.
+   * decoded row: by default as the coder was fitted, with 0 none. `recall` is the share of the neighbors to
+   * find in a file with cells, and `probes` the number of cells to read; without them all rows are read.
    */
   search(query, options = {}) {
     checkOptions(options, ["k", "metric", "where", "exclude", "secondLook", "recall", "probes"], "search");
-    const { k = 10, metric = "hamming" } = options;
+    const { k = 10 } = options;
     checkCount(k, "k");
-    const asked = this.#query(query, metric);
-    const look = this.#look(metric, options.secondLook, k);
+    checkReading(options);
+    const given = checkQuery(query);
+    const metric = metricFor(options.metric, given);
+    const prepared = this.#prepared(given, metric);
+    const look = secondLookSize(options.secondLook, metric, k, () => this.#coder);
+    const size = Math.max(k, look);
     const allowed = this.#allowed(options);
-    const inCells = this.#inCells(asked, Math.max(k, look), options, allowed);
-    if (asked.code) return this.#named(inCells ?? this.#nearest(asked.code, k, false, allowed));
-    const found = inCells ?? this.#best(asked, Math.max(k, look), allowed);
-    if (!look) return this.#named(found);
+    const scan = () => (prepared.code ? this.#nearest(prepared.code, k, false, allowed) : this.#best(prepared, size, allowed));
+    const best = this.#inCells(prepared, size, options, allowed) ?? scan();
+    if (!look) return this.#named(best);
     const rebuilt = (row) => this.#coder.rebuilt(this.code(row));
-    const rows = found.map(({ row }) => row);
-    return this.#named(lookAgain(rows, asked.vector(), k, rebuilt));
-  }
-
-  /** How many rows of a search are looked at a second time: the coder's number is that for ten. */
-  #look(metric, given, k) {
-    if (given === undefined) {
-      return COSINES.includes(metric) ? Math.ceil((this.#coder.secondLook * Math.max(k, FITTED_K)) / FITTED_K) : 0;
-    }
-    if (checkCount(given, "secondLook") && !COSINES.includes(metric)) {
-      throw new TypeError(`secondLook needs the metric 'asymmetric' or 'decoded', found '${metric}'`);
-    }
-    return given;
+    const rows = best.map(({ row }) => row);
+    return this.#named(lookAgain(rows, prepared.vector(), k, rebuilt));
   }
 
   /**
    * All rows within a distance of a query, or of at least a similarity, best first, as `search`
-   * returns them. With "hamming" the similarity is the share of equal bits; with "asymmetric" and
+   * returns them. With "hamming" (the default) the similarity is the share of equal bits; with "asymmetric" and
    * "decoded" it is the lowest score.
    */
   within(query, options = {}) {
     checkOptions(options, ["distance", "similarity", "metric", "where", "exclude"], "within");
-    const { metric = "hamming" } = options;
-    const asked = this.#query(query, metric);
-    const bound = wantedBound(options, metric, this.nBits);
+    const metric = metricFor(options.metric ?? "hamming");
+    const prepared = this.#prepared(checkQuery(query), metric);
+    const bound = parseBound(options, metric, this.nBits);
     const allowed = this.#allowed(options);
-    if (!asked.code) return this.#named(this.#scoring(asked, bound, allowed));
-    return this.#named(selectWithin(this.#rowDistances(asked.code), bound, allowed));
+    if (!prepared.code) return this.#named(this.#scoring(prepared, bound, allowed));
+    return this.#named(selectWithin(this.#rowDistances(prepared.code), bound, allowed));
   }
 
-  /** What is searched for: { code }, or { weights, offset } and the `vector` of a second look. */
-  #query(given, metric) {
-    checkChoice(metric, METRICS, "metric");
-    const query = checkQuery(given);
-    const isCode = !ArrayBuffer.isView(query) || query instanceof Uint8Array;
+  #prepared(query, metric) {
     if (metric === "dot") return this.#dotQuery(checkVector(query, this.dims));
-    if (metric === "asymmetric") return this.#floatQuery(checkVector(query, this.dims));
-    const code = isCode ? this.code(query) : this.encode(query);
-    if (metric === "hamming") return { code };
-    if (!isCode && query.every((x) => x === 0)) return this.#floatQuery(query);
-    return { ...decodedQuery(this.#coder, code), vector: () => this.#coder.rebuilt(code) };
-  }
-
-  #floatQuery(vector) {
-    return { ...floatQuery(this.#coder, vector), vector: () => this.#coder.direction(vector) };
+    return prepareQuery(query, metric, { dims: this.dims, codeOf: (key) => this.code(key), coder: () => this.#coder });
   }
 
   /** A query for inner products: { weights, offset, scaled }, whose offset is part of the sums. */
@@ -298,7 +272,7 @@ export class BinaryVectors {
   }
 
   #named(found) {
-    return found.map((each) => ({ word: this.words.at(each.row), ...each }));
+    return found.map((each) => neighbor(this.words.at(each.row), each, this.nBits));
   }
 
   // -- similar words -------------------------------------------------------------------------------

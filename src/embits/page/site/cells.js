@@ -2,6 +2,7 @@
  * Cells (docs/file-format.md): codes are stored in groups that lie close together, so that a search reads few of
  * them. A query reads the cells whose centers are nearest, and stops when the next one is too far from it.
  */
+import { ACCESS_BYTES, CHECK_BYTES, COPY_COST, FAR_K, KS, MAX_CELL_BITS } from "./constants.js";
 import { digest, FormatError, hex } from "./format.js";
 import { bestRows } from "./scores.js";
 import { countDifferences, select } from "./search.js";
@@ -10,13 +11,8 @@ const UNIT = 7; // centers are whole numbers from -7 to 7
 const [MIDDLE, TOP] = [64, 63]; // queries are rounded to 64 - 63 … 64 + 63
 const PLACE_WEIGHT = 0.7;
 const FIRST = 4; // cells that are read before a query looks at its k-th row
-const CHECK_BYTES = 16;
-const FAR_K = 40; // rows: the last of more is farther away than a curve of 10 alone says
-const KS = [1, 10, 100, 1000]; // neighbors that the curves are measured with
-const [LIKE, UNLIKE, SERIES] = [1, 5, 9]; // the curves of queries like the rows, unlike them, and what follows
+const [LIKE, UNLIKE, SERIES] = [1, 1 + KS.length, 1 + 2 * KS.length]; // the curves of queries like the rows, unlike them, and what follows
 const FEWEST = -1e24; // a margin below it reads all cells
-const [COPY_COST, ACCESS_BYTES] = [4, 96]; // of a row that is copied: as rows that are read in order
-const MAX_BITS = 16_384;
 const { fround } = Math;
 
 const fail = (problem) => {
@@ -33,7 +29,7 @@ export function cellsOf(tensors, n, nBits) {
     const fits = tensor?.dtype === dtype && tensor.shape.every((size, i) => size === (shape[i] ?? size));
     return fits && tensor.shape.length === shape.length ? tensor.data : fail(`cells.${name} does not fit`);
   };
-  if (names.length !== 5 || !names.includes("cells.order") || nBits > MAX_BITS) fail("a tensor of the cells is missing, or there is one too many");
+  if (names.length !== 5 || !names.includes("cells.order") || nBits > MAX_CELL_BITS) fail("a tensor of the cells is missing, or there is one too many");
   return new Cells({
     nBits,
     packed: part("centers", "U8", [count, Math.ceil(nBits / 2)]),

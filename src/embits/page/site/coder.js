@@ -1,8 +1,10 @@
 /**
- * The coder of a file, and what the bits weigh for a float query. The score of a row with bits b is
- * Σ weight · (2b - 1) + offset, an estimate of the cosine.
+ * The coder of a file, and how it prepares the query of a search. By float queries, the score of a row with
+ * bits b is Σ weight · (2b - 1) + offset, an estimate of the cosine.
  */
+import { checkCount, checkVector } from "./arguments.js";
 import { MAX_WEIGHT } from "./coder_rules.js";
+import { COSINES, FITTED_K } from "./constants.js";
 import { FormatError } from "./format.js";
 import { norm, numbers } from "./matrix.js";
 import { METHODS } from "./methods.js";
@@ -44,6 +46,33 @@ function checked(tensor, name, shape, sizes, kind) {
   }
   const isWide = tensor.dtype === "F64" && !WIDE.includes(name);
   return isWide ? Float32Array.from(data) : data;
+}
+
+/**
+ * A query as a search needs it: { code }, or { weights, offset, vector }, where `vector()` is what decoded
+ * rows are compared with. `codeOf` gives the code of a key, and `coder` the coder.
+ */
+export function prepareQuery(query, metric, { dims, codeOf, coder }) {
+  const isFloats = ArrayBuffer.isView(query) && !(query instanceof Uint8Array);
+  if (metric === "asymmetric" || (isFloats && metric === "decoded" && query.every((x) => x === 0))) {
+    const vector = checkVector(query, dims);
+    return { ...floatQuery(coder(), vector), vector: () => coder().direction(vector) };
+  }
+  const code = isFloats ? coder().encode(checkVector(query, dims)) : codeOf(query);
+  return metric === "hamming" ? { code } : { ...decodedQuery(coder(), code), vector: () => coder().rebuilt(code) };
+}
+
+/** How many of the best rows are scored again, by their decoded vectors: by default as the coder was fitted. */
+export function secondLookSize(size, metric, k, coder) {
+  const isCosine = COSINES.includes(metric);
+  if (size === undefined) return isCosine ? Math.ceil((coder().secondLook * Math.max(k, FITTED_K)) / FITTED_K) : 0;
+  if (!checkCount(size, "secondLook") || isCosine) return size;
+  throw new TypeError(`secondLook needs the metric 'asymmetric' or 'decoded', found '${metric}'`);
+}
+
+/** A row as a search returns it; by Hamming distance its score is the share of equal bits, in float32. */
+export function neighbor(word, { row, distance, score }, nBits) {
+  return distance === undefined ? { word, row, score } : { word, row, distance, score: fround(1 - distance / nBits) };
 }
 
 /** Weights and offset of a float query; a vector of zeros scores 0 with every row. */

@@ -2,11 +2,11 @@
  * What a reader checks of a coder (docs/file-format.md): its parameters, the types and shapes of its arrays, and their
  * values. The tables are those of Python; a test compares them.
  */
+import { LARGEST } from "./constants.js";
 import { FormatError, parseJSON } from "./format.js";
 import { numbers } from "./matrix.js";
 
 export const MAX_WEIGHT = 1e18; // larger numbers are damage
-export const LARGEST = 1e6; // of the floats of a layer
 const MOST_LOOKS = [2 ** 16, 1024, 64]; // rows, flips and tries of a net's search
 const DEFAULT_BITS = 256;
 

@@ -5,16 +5,16 @@
  */
 import { coderChecksum } from "./coder_checksum.js";
 import { checkCoder } from "./coder_rules.js";
+import { ENCODER, MANIFEST } from "./constants.js";
 import { readContents, verifyContents, vocabularyOf } from "./contents.js";
 import { digest, FormatError, isBytes, plainBytes } from "./format.js";
 import { readLog } from "./log.js";
-import { MANIFEST, parseManifest } from "./manifest.js";
+import { parseManifest } from "./manifest.js";
 import { PieceWords } from "./pieces.js";
 import { countDifferences } from "./search.js";
 import { openTextEncoder } from "./text_encoder.js";
 import { RowNumbers } from "./vocabulary.js";
 
-const ENCODER = "_encoder.safetensors"; // of texts, if there is one
 const MAX_TRIES = 100;
 
 class MissingFile extends FormatError {}

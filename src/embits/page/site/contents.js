@@ -1,6 +1,7 @@
 /** The parts of one embits file: its facts, codes and words, checked, and the check of every byte. */
 import { cellsOf, checkCell } from "./cells.js";
 import { checkLearned, typedJSON } from "./coder_rules.js";
+import { MAX_SIZE } from "./constants.js";
 import { NumberIds, UuidIds } from "./fixed_ids.js";
 import { digest, FormatError, parseJSON, readLayout } from "./format.js";
 import { lengthsOf } from "./lengths.js";
@@ -8,7 +9,6 @@ import { PackedVocabulary } from "./packed.js";
 import { RowNumbers, Vocabulary } from "./vocabulary.js";
 
 const WORD_TENSORS = ["words", "word_codes", "word_starts", "word_rows", "word_links", "word_numbers", "word_uuids"];
-const MAX_SIZE = 2 ** 48;
 const SCALE_BYTES = 4; // of the scale of a vector that is kept in 8 bits a dimension
 
 /** Check the header of a file's bytes; return its parts, which are views of the bytes. */

@@ -61,18 +61,18 @@ export interface Neighbor {
   similarity: number;
 }
 
-/** A row by Hamming distance: the smallest is the best. */
-export interface Distance {
-  word: string;
-  row: number;
-  distance: number;
-}
-
-/** A row by an estimate of the cosine: the largest is the best. */
+/** A row of a search. */
 export interface Score {
   word: string;
   row: number;
+  /** The larger the better: an estimate of the cosine; with "dot", of the inner product. */
   score: number;
+}
+
+/** A row by Hamming distance; its `score` is the share of equal bits. */
+export interface Distance extends Score {
+  /** The bits that differ: the smaller the better. */
+  distance: number;
 }
 
 /** A word (string), a row (number) or a packed code. */
@@ -122,9 +122,9 @@ export type Bound =
   { distance: number; similarity?: undefined } | { similarity: number; distance?: undefined };
 
 export interface Reading {
-  /** The share of the neighbors that is to be found in a file with cells, 0 to 1. Without cells all rows are read. */
+  /** The share of the neighbors to find in a file with cells, 0 to 1. Without cells all rows are read. */
   recall?: number;
-  /** How many cells are read; more if they hold fewer than k rows. */
+  /** How many cells to read; more if they hold fewer than k rows. */
   probes?: number;
 }
 
@@ -180,17 +180,19 @@ export class BinaryVectors {
     options?: { furthest?: boolean },
   ): { row: number; distance: number }[];
   /**
-   * The k best rows of a query, ties in row order. "hamming" (the default) counts the bits that
-   * differ; a float vector is encoded first. "asymmetric" weighs the bits by a float vector,
-   * "decoded" by the vector rebuilt from the query's code. "dot" estimates the inner product, if the
-   * file has lengths.
+   * The k best rows of a query, ties in row order. Without a metric, a float vector is compared as "asymmetric",
+   * and a code, a word or a row by "hamming". "asymmetric" weighs the bits by a float vector. "hamming" counts the
+   * bits that differ; a float vector is encoded first. "decoded" weighs the bits by the vector rebuilt from the
+   * query's code. "dot" estimates the inner product, if the file has lengths.
    */
-  search(query: Vector | Key, options?: Filter & Reading & { k?: number; metric?: "hamming" }): Distance[];
-  search(query: Vector, options: Filter & Reading & SecondLook & { k?: number; metric: "asymmetric" }): Score[];
+  search(query: Vector, options?: Filter & Reading & SecondLook & { k?: number; metric?: "asymmetric" }): Score[];
+  search(query: Key, options?: Filter & Reading & { k?: number; metric?: "hamming" }): Distance[];
+  search(query: Vector | Key, options: Filter & Reading & { k?: number; metric: "hamming" }): Distance[];
   search(query: Vector | Key, options: Filter & Reading & SecondLook & { k?: number; metric: "decoded" }): Score[];
-  search(query: Vector, options: Filter & { k?: number; metric: "asymmetric" | "dot" }): Score[];
+  search(query: Vector, options: Filter & { k?: number; metric: "dot" }): Score[];
+  search(query: Vector | Key, options?: Filter & Reading & { k?: number; metric?: undefined }): Score[];
   /**
-   * All rows within a distance of a query, or of at least a similarity, best first. With
+   * All rows within a distance of a query, or of at least a similarity, best first, by "hamming" unless told. With
    * "asymmetric" and "decoded", `similarity` is the lowest score, from -1 to 1.
    */
   within(query: Vector | Key, options: Filter & Bound & { metric?: "hamming" }): Distance[];
@@ -281,14 +283,20 @@ export interface RemoteVectors {
   readonly bytesRead: number;
   readonly requests: number;
   /**
-   * The k best rows of a vector or a packed code. By default as many cells are read as find 95 % of the neighbors; `recall: 1`
-   * reads all. `where` and `exclude` take row numbers or booleans.
+   * The k best rows of a vector or a packed code, as `search` of BinaryVectors. By default as many cells are read as find
+   * 95 % of the neighbors; `recall: 1` reads all. `where` and `exclude` take row numbers or booleans.
    */
-  search(query: Vector | Uint8Array, options?: Filter & Reading & { k?: number; metric?: "hamming" }): Promise<Distance[]>;
+  search(
+    query: Vector,
+    options?: Filter & Reading & SecondLook & { k?: number; metric?: "asymmetric" },
+  ): Promise<Score[]>;
+  search(query: Uint8Array, options?: Filter & Reading & { k?: number; metric?: "hamming" }): Promise<Distance[]>;
+  search(query: Vector | Uint8Array, options: Filter & Reading & { k?: number; metric: "hamming" }): Promise<Distance[]>;
   search(
     query: Vector | Uint8Array,
-    options: Filter & Reading & SecondLook & { k?: number; metric: "asymmetric" | "decoded" },
+    options: Filter & Reading & SecondLook & { k?: number; metric: "decoded" },
   ): Promise<Score[]>;
+  search(query: Vector | Uint8Array, options?: Filter & Reading & { k?: number; metric?: undefined }): Promise<Score[]>;
 }
 
 /**

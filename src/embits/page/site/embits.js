@@ -7,14 +7,15 @@
  *     bits.mostSimilar("queen", { k: 3 });      // [{ word: "princess", row, similarity: 0.80 }, …]
  *     bits.mostSimilar(["paris", "japan"], { negative: ["france"] });   // (b AND NOT a) OR c
  *     bits.similarity("car", "automobile");     // the share of equal bits
- *     bits.search(vector, { metric: "asymmetric" });   // a Float32Array: [{ word, row, score }, …]
- *     bits.search(vector, { metric: "asymmetric", secondLook: 100 });   // the best 100 again, decoded
+ *     bits.search(vector);                      // a Float32Array: [{ word, row, score }, …]
+ *     bits.search(vector, { secondLook: 100 }); // the best 100 again, decoded
+ *     bits.search("queen");                     // by Hamming distance: [{ word, row, distance, score }, …]
  *     bits.within("queen", { similarity: 0.7 });       // all rows of at least this similarity
  *     await bits.verify();                      // checks every byte
  *     const news = await open((name) => fetch(`news/${name}`));   // the folder of a collection
  *     const remote = await openRemote("https://example.org/texts.safetensors");   // a file with cells: see remote.js
  *     const textEncoder = await openTextEncoder(await fetch("encoder.safetensors"));
- *     bits.search(textEncoder.encode("a question"), { metric: "asymmetric" });   // see text_encoder.js
+ *     bits.search(textEncoder.encode("a question"));   // see text_encoder.js
  *
  * In Node, use `open(readFileSync("glove.safetensors"))`. Types are in embits.d.ts. simd.js makes the
  * search two to four times faster. A damaged file throws FormatError, an unknown word

@@ -1,10 +1,7 @@
 /** The manifest of a collection: which files it consists of, in row order. */
+import { CODER, MANIFEST, MAX_MANIFEST, MAX_ROWS } from "./constants.js";
 import { FormatError, hex, parseJSON, sha256 } from "./format.js";
 
-export const MANIFEST = "_embits.json";
-const CODER = "_coder.safetensors";
-const MAX_BYTES = 2 ** 24;
-const MAX_ROWS = 2 ** 48;
 const NUMBERS = ["bits", "dims", "generation", "next_piece", "next_number"];
 
 const fail = (problem) => {
@@ -28,7 +25,7 @@ export function parseManifest(bytes) {
 
 function parsed(bytes) {
   try {
-    if (bytes.length > MAX_BYTES) fail("is too long");
+    if (bytes.length > MAX_MANIFEST) fail("is too long");
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     const body = parseJSON(text, numberOf);
     if (body instanceof Map) return body;

@@ -3,6 +3,7 @@
  * `array` reads and checks an array of the file, and `has` says whether it is there.
  */
 import { checkLook, checkScale, checkSearch } from "./coder_rules.js";
+import { LARGEST } from "./constants.js";
 import { FormatError } from "./format.js";
 import { norm, packed, signsOfProduct, sumOfRows, times } from "./matrix.js";
 import { Net } from "./net.js";
@@ -225,7 +226,6 @@ const NET = {
   o: ["dims"],
 };
 const LAYER = { S: ["units", "dims"], U: ["bits", "units"], sigma: ["units"], u: ["units"], upsilon: ["bits"] };
-const LARGEST = 1e6; // of the floats of a layer; more is damage
 
 /** Codes of NearLossless, or of a hidden layer, searched further under a net that decodes them (net.js). */
 class Neural extends NearLossless {

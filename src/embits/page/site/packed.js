@@ -3,12 +3,10 @@
  * word before, and are written with three prefix codes. Nothing is built when a file is opened.
  */
 import { checkCount, checkRow, checkString } from "./arguments.js";
+import { BLOCK, MAX_CODE_BITS, STEP } from "./constants.js";
 import { FormatError } from "./format.js";
 import { compare, firstRows, toText, toUTF8 } from "./text.js";
 
-const BLOCK = 32; // words that are coded together
-const STEP = 31; // every 31st place has a link
-const LENGTHS = 15; // bits of the longest code
 const CONTINUED = 254; // this symbol of a number: add 254, and the next symbol
 const MAX_TEXT = 2 ** 32;
 const [SHARED, SIZE, BYTE] = [0, 1, 2];
@@ -50,10 +48,10 @@ export function prefixCodes({ dtype, shape, data }) {
   if (dtype !== "U8" || shape.length !== 1) fail("the words' codes have a wrong type");
   let start = 0;
   const codes = [SHARED, SIZE, BYTE].map(() => {
-    const counts = data.subarray(start, start + LENGTHS);
-    const room = counts.reduce((sum, count, i) => sum + count * 2 ** (LENGTHS - 1 - i), 0);
-    if (counts.length < LENGTHS || room > 2 ** LENGTHS) fail("the words' codes are no prefix codes");
-    const first = start + LENGTHS;
+    const counts = data.subarray(start, start + MAX_CODE_BITS);
+    const room = counts.reduce((sum, count, i) => sum + count * 2 ** (MAX_CODE_BITS - 1 - i), 0);
+    if (counts.length < MAX_CODE_BITS || room > 2 ** MAX_CODE_BITS) fail("the words' codes are no prefix codes");
+    const first = start + MAX_CODE_BITS;
     start = first + counts.reduce((sum, count) => sum + count, 0);
     return { counts, symbols: data.subarray(first, start), table: null };
   });
@@ -63,10 +61,10 @@ export function prefixCodes({ dtype, shape, data }) {
 
 /** For all 15 bits that can follow: the symbol that they start with × 16 + its length, or 0 for none. */
 function decodingTable({ counts, symbols }) {
-  const table = new Uint16Array(2 ** LENGTHS);
+  const table = new Uint16Array(2 ** MAX_CODE_BITS);
   let [at, index] = [0, 0];
   counts.forEach((count, i) => {
-    const span = 2 ** (LENGTHS - 1 - i);
+    const span = 2 ** (MAX_CODE_BITS - 1 - i);
     for (const stop = index + count; index < stop; at += span)
       table.fill(symbols[index++] * 16 + i + 1, at, at + span);
   });
@@ -111,7 +109,7 @@ class WordReader {
     const byte = (this.at - shift) / 8;
     // Bytes behind the end count as 0.
     const bits = (text[byte] << 16) | (text[byte + 1] << 8) | text[byte + 2];
-    const entry = table[(bits >> (9 - shift)) & (2 ** LENGTHS - 1)];
+    const entry = table[(bits >> (9 - shift)) & (2 ** MAX_CODE_BITS - 1)];
     this.at += entry % 16;
     if (entry === 0 || this.at > 8 * text.length) fail("a word cannot be decoded");
     return entry >> 4;

@@ -3,12 +3,13 @@
  * the cells that a query reads. What was read is kept and checked.
  *
  *     const bits = await openRemote("https://example.org/texts.safetensors");
- *     await bits.search(vector, { metric: "asymmetric", k: 5 });   // [{ word, row, score }, …]
+ *     await bits.search(vector, { k: 5 });   // [{ word, row, score }, …]
  */
-import { checkChoice, checkCode, checkCount, checkOptions, checkQuery, checkShare, checkVector } from "./arguments.js";
+import { checkCode, checkCount, checkOptions, checkQuery, checkReading, metricFor } from "./arguments.js";
 import { CellRows, cellsOf, checkCell, signsOf } from "./cells.js";
-import { coderOf, decodedQuery, floatQuery } from "./coder.js";
+import { coderOf, neighbor, prepareQuery, secondLookSize } from "./coder.js";
 import { checkCoder } from "./coder_rules.js";
+import { COSINES } from "./constants.js";
 import { factsOf } from "./contents.js";
 import { allowedRows } from "./filters.js";
 import { digest, FormatError, headerLength, parseJSON, readPlaces, tensorOf } from "./format.js";
@@ -18,8 +19,7 @@ import { lookAgain } from "./scores.js";
 const FIRST_BYTES = 1 << 14; // usually more than the header
 const CACHE_BYTES = 1 << 26; // of cells
 const RECALL = 0.95;
-const FITTED_K = 10;
-const METRICS = ["hamming", "asymmetric", "decoded"];
+const METRICS = ["hamming", ...COSINES]; // lengths are not read
 const { fround } = Math;
 
 /** Open a file with cells at an address. Options: `fetch`, the function that makes requests, and `cacheBytes`. */
@@ -186,22 +186,21 @@ class RemoteVectors {
    */
   async search(given, options = {}) {
     checkOptions(options, ["k", "metric", "where", "exclude", "secondLook", "recall", "probes"], "search");
-    const { k = 10, metric = "hamming", probes } = options;
+    const { k = 10, recall = RECALL, probes } = options;
     checkCount(k, "k");
-    checkChoice(metric, METRICS, "metric");
-    if (probes !== undefined && options.recall !== undefined) throw new TypeError("recall and probes are given, expected one");
-    if (probes !== undefined && checkCount(probes, "probes") < 1) throw new RangeError("probes is 0, expected 1 or more");
-    const recall = checkShare(options.recall ?? RECALL, "recall");
+    checkReading(options);
     const query = checkQuery(given);
+    const metric = metricFor(options.metric, query, METRICS);
     if (!ArrayBuffer.isView(query)) throw new TypeError("a remote file is searched by a vector (Float32Array) or a code (Uint8Array)");
     const allowed = allowedRows(this.length, options, () => {
       throw new TypeError("where and exclude of a remote file take row numbers or booleans, not ids");
     });
-    const asked = await this.#tensors.with(() => this.#query(query, metric));
-    const look = await this.#tensors.with(() => this.#look(metric, options.secondLook, k));
-    const rows = await this.#inCells(asked, Math.max(k, look), { recall, probes, allowed });
-    const found = look ? await this.#tensors.with(() => this.#lookAgain(rows, asked, k)) : rows;
-    return Promise.all(found.map(async ({ code, ...each }) => ({ word: await this.#ids.at(each.row), ...each })));
+    const parts = { dims: this.dims, codeOf: (code) => checkCode(code, this.nBits), coder: () => this.#opened };
+    const prepared = await this.#tensors.with(() => prepareQuery(query, metric, parts));
+    const look = await this.#tensors.with(() => secondLookSize(options.secondLook, metric, k, parts.coder));
+    const rows = await this.#inCells(prepared, Math.max(k, look), { recall, probes, allowed });
+    const best = look ? await this.#tensors.with(() => this.#lookAgain(rows, prepared, k)) : rows;
+    return Promise.all(best.map(async (each) => neighbor(await this.#ids.at(each.row), each, this.nBits)));
   }
 
   get #opened() {
@@ -209,47 +208,25 @@ class RemoteVectors {
     return (this.#coder ??= coderOf({ method, params, tensors: this.#tensors, nBits, dims }));
   }
 
-  #query(query, metric) {
-    const isCode = query instanceof Uint8Array;
-    if (metric === "asymmetric") return this.#floatQuery(checkVector(query, this.dims));
-    const code = isCode ? checkCode(query, this.nBits) : this.#opened.encode(checkVector(query, this.dims));
-    if (metric === "hamming") return { code };
-    if (!isCode && query.every((x) => x === 0)) return this.#floatQuery(query);
-    return { ...decodedQuery(this.#opened, code), vector: () => this.#opened.rebuilt(code) };
-  }
-
-  #floatQuery(vector) {
-    return { ...floatQuery(this.#opened, vector), vector: () => this.#opened.direction(vector) };
-  }
-
-  #look(metric, given, k) {
-    if (metric === "hamming") {
-      if (given) throw new TypeError("secondLook needs the metric 'asymmetric' or 'decoded', found 'hamming'");
-      return 0;
-    }
-    if (given !== undefined) return checkCount(given, "secondLook");
-    return Math.ceil((this.#opened.secondLook * Math.max(k, FITTED_K)) / FITTED_K);
-  }
-
-  #lookAgain(rows, asked, k) {
+  #lookAgain(rows, query, k) {
     const codes = new Map(rows.map(({ row, code }) => [row, code]));
-    return lookAgain([...codes.keys()], asked.vector(), k, (row) => this.#opened.rebuilt(codes.get(row)));
+    return lookAgain([...codes.keys()], query.vector(), k, (row) => this.#opened.rebuilt(codes.get(row)));
   }
 
-  async #inCells(asked, k, { recall, probes, allowed }) {
+  async #inCells(query, k, { recall, probes, allowed }) {
     const { width, nBits } = this;
     const passed = allowed ? allowed.reduce((sum, one) => sum + one, 0) : this.length;
-    const counts = { k: Math.min(k, passed), isFloats: !asked.code, passed, n: this.length };
+    const counts = { k: Math.min(k, passed), isFloats: !query.code, passed, n: this.length };
     const levels = probes === undefined ? this.#cells.levels(recall, counts) : null;
     const most = allowed ? this.#cells.mostRows(passed) : Infinity;
     const wanted = probes && Math.ceil((probes * this.length) / Math.max(passed, 1));
-    const rows = new CellRows(asked, { k: Math.min(k, passed), width, nBits, allowed });
-    const visits = this.#cells.visits(asked.weights ?? signsOf(asked.code, nBits), { probes: wanted, levels, most });
+    const rows = new CellRows(query, { k: Math.min(k, passed), width, nBits, allowed });
+    const visits = this.#cells.visits(query.weights ?? signsOf(query.code, nBits), { probes: wanted, levels, most });
     for (let next = visits.next(); !next.done; next = visits.next(rows.kth)) {
       for (const { codes, order } of await Promise.all(next.value.map((cell) => this.#cell(cell)))) rows.add(codes, order);
     }
     return rows.found.map(({ score, ...each }) =>
-      score === undefined ? each : { ...each, score: fround(fround(score) + asked.offset) },
+      score === undefined ? each : { ...each, score: fround(fround(score) + query.offset) },
     );
   }
 
@@ -261,7 +238,7 @@ class RemoteVectors {
     else {
       kept = { bytes, read: this.#read(cell) };
       this.#keptBytes += bytes;
-      kept.read.catch(() => this.#forget(cell)); // asked for again the next time
+      kept.read.catch(() => this.#forget(cell)); // read again the next time
     }
     this.#kept.set(cell, kept);
     for (const oldest of this.#kept.keys()) {

@@ -1,10 +1,10 @@
 /** The ids of rows of a file at an address: of each row that is asked for, only the bytes that its id needs. */
+import { BLOCK, STEP } from "./constants.js";
 import { uuidText } from "./fixed_ids.js";
 import { FormatError, tensorOf } from "./format.js";
 import { packedWidth, prefixCodes, readWord } from "./packed.js";
 import { toText } from "./text.js";
 
-const [BLOCK, STEP] = [32, 31];
 const PAGE = 4096;
 
 /** Ids as the file stores them: numbers, UUIDs, text, or row numbers. */

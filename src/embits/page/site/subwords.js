@@ -1,9 +1,9 @@
 /** Vectors of words that a fastText model does not have, from their n-grams. */
+import { MAX_NGRAM } from "./constants.js";
 import { FormatError } from "./format.js";
 import { numbers } from "./matrix.js";
 import { toUTF8 } from "./text.js";
 
-const MAX_NGRAM = 256;
 const [HASH_OF_NOTHING, HASH_PRIME] = [2166136261, 16777619]; // FNV-1a
 const { fround } = Math;
 

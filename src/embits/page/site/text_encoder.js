@@ -4,11 +4,12 @@
  *
  *     const textEncoder = await openTextEncoder(await (await fetch("encoder.safetensors")).arrayBuffer());
  *     const vector = textEncoder.encode("how do I reset my password");   // a Float32Array
- *     bits.search(vector, { metric: "asymmetric" });
+ *     bits.search(vector);
  */
 import { checkString, shown } from "./arguments.js";
 import { coderOf } from "./coder.js";
-import { ARRAYS, checkArrays, checkLearned, checkParameters, LARGEST, MAX_WEIGHT, PARAMETERS } from "./coder_rules.js";
+import { ARRAYS, checkArrays, checkLearned, checkParameters, MAX_WEIGHT, PARAMETERS } from "./coder_rules.js";
+import { LARGEST, MAX_SIZE } from "./constants.js";
 import { readContents, verifyContents } from "./contents.js";
 import { FormatError, isBytes, plainBytes } from "./format.js";
 import { lengthScale } from "./lengths.js";
@@ -16,7 +17,6 @@ import { norm, numbers } from "./matrix.js";
 import { tokensOf } from "./text_tokens.js";
 
 const MAX_BASE = 64;
-const MAX_SIZE = 2 ** 48;
 const SIF = 1e-3; // a of a / (a + p)
 const LEAST_IDF = 1e-3;
 const WEIGHTS = ["uniform", "sif", "idf"];

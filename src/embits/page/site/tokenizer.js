@@ -2,20 +2,14 @@
  * The tokenizer of a text encoder (docs/file-format.md): normalizes a text, cuts it into words, and finds the
  * ids of their tokens. It gives the ids of the Python package `tokenizers` without special tokens around them.
  */
+import { MAX_ADDED, MAX_GROWTH, MAX_SPLIT, MAX_TOKENIZER, MAX_TOKENS, MAX_WORK, MERGE_WORK } from "./constants.js";
 import { checkJSON, FormatError } from "./format.js";
 import { normalizerOf } from "./normalizers.js";
 import { preTokenizerOf } from "./pre_tokenizers.js";
 import { modelOf } from "./token_models.js";
 import { SPACE, WORD } from "./unicode.js";
 
-const MAX_BYTES = 2 ** 26; // of the JSON
-const MAX_SPLIT = 256; // characters of a token that may be split at every place
-const MAX_WORK = 2 ** 26; // steps that take merges apart
-const MERGE_WORK = 32;
 const MAX_RANK = 2 ** 22;
-const MAX_TOKENS = 2 ** 20;
-const MAX_ADDED = 2 ** 16; // characters of all added tokens
-const MAX_GROWTH = 2 ** 12; // characters that normalization makes of one
 
 const damaged = (problem = "the tokenizer is not one that embits wrote") => {
   throw new FormatError(`damaged: ${problem}`);
@@ -23,7 +17,7 @@ const damaged = (problem = "the tokenizer is not one that embits wrote") => {
 
 /** The tokenizer of the bytes that embits writes; they are compressed, so this returns a promise. */
 export async function readTokenizer(bytes, count = MAX_TOKENS) {
-  const text = await inflated(bytes, Math.min(MAX_BYTES, 2 ** 20 + 512 * count));
+  const text = await inflated(bytes, Math.min(MAX_TOKENIZER, 2 ** 20 + 512 * count));
   const maxValues = 100_000 + 16 * count;
   try {
     const about = JSON.parse(checkJSON(text, maxValues, 10_000 + count));
@@ -139,7 +133,7 @@ function plainTables(model) {
   const isList = Array.isArray(vocab);
   const ids = new Map(isList ? vocab.map(([token], id) => [token, id]) : Object.entries(vocab));
   const size = isList ? vocab.length : Math.max(0, ...Array.from(ids.values(), (id) => id + 1));
-  const whole = [...ids.values()].every((id) => Number.isSafeInteger(id) && id >= 0 && id < MAX_BYTES);
+  const whole = [...ids.values()].every((id) => Number.isSafeInteger(id) && id >= 0 && id < MAX_TOKENIZER);
   if (!whole) damaged("an id of a token is not a whole number");
   const tables = { ids, size };
   if (isList) tables.scores = Float64Array.from(vocab, ([, score]) => readByRust(score));

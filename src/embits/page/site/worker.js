@@ -2,6 +2,7 @@
  * The worker holds the file and searches it, so that typing never waits for a search.
  * A request is { id, question, details }, a reply { id, answer } or { id, error }.
  */
+import { QUESTIONS, SHARING } from "./constants.js";
 import { openFile } from "./open_file.js";
 import { simdRoom } from "./simd.js";
 import { openTextEncoder } from "./text_encoder.js";
@@ -12,9 +13,7 @@ const WARM_UP = 10; // searches before the first request: engines compile code t
 const WARM_UP_MS = 150;
 const MAX_UNPACKED = 1 << 24; // bytes of texts that are decoded when the file is opened
 const CONTAINING_MS = 100; // for texts that contain what is typed
-const LONG = /[\p{L}\p{N}_]{4,}/gu; // words that an answer may share with a question, but for those of QUESTIONS
-const QUESTIONS = "about does from have should that this what when where which will with would your".split(" ");
-const SHARING = 0.7; // of the least score: what an answer needs that shares a word, as in `embits ask`
+const LONG = /[\p{L}\p{N}_]{4,}/gu; // words that an answer may share with a question, other than QUESTIONS
 let bits = null;
 let noun = "word"; // what a row is called
 let decodes = false; // whether the metric "decoded" works
@@ -67,7 +66,7 @@ const questions = {
   ask({ question, k }) {
     const start = performance.now();
     const vector = texts.encoder.encode(question);
-    const found = vector.some((x) => x !== 0) ? bits.search(vector, { k, metric: "asymmetric" }) : [];
+    const found = vector.some((x) => x !== 0) ? bits.search(vector, { k }) : [];
     const asked = new Set(longWords(question));
     const answers = found
       .map(({ word, row, score }) => {
