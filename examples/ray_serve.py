@@ -32,7 +32,7 @@ from starlette.responses import JSONResponse
 
 import embits
 import serve as one_machine
-from embits.collection.manifest import Manifest, read_manifest
+from embits.collection.manifest import Manifest
 from embits.collection.pieces import Snapshot, open_snapshot
 
 TRIES = 3  # of a request whose state is gone, and of a shard whose copies die
@@ -41,11 +41,15 @@ ON_HEAD = {"num_cpus": 0, "resources": {"node:__internal_head__": 0.001}}
 
 
 def shares(manifest: Manifest, n: int) -> list[Manifest]:
-    """A state of the collection in n runs of pieces with about equal numbers of rows."""
+    """A state of the collection in n runs of pieces with about equal numbers of rows.
+
+    The last one has the rows of the log, which come after those of all pieces.
+    """
     rows = np.array([piece.live for piece in manifest.pieces])
     shards = (np.cumsum(rows) - rows / 2) * n // max(rows.sum(), 1)
     each = [zip(manifest.pieces, shards == number, strict=True) for number in range(n)]
-    return [replace(manifest, pieces=tuple(p for p, mine in part if mine)) for part in each]
+    parts = [replace(manifest, pieces=tuple(p for p, mine in part if mine)) for part in each]
+    return [*(replace(part, log=None) for part in parts[:-1]), parts[-1]]
 
 
 @serve.deployment(max_replicas_per_node=1, max_ongoing_requests=100, health_check_period_s=1)
@@ -58,13 +62,15 @@ class Shard:
     def bits(self, mine: Manifest) -> embits.BinaryVectors | None:
         """The pieces of this shard in a state of the collection; None if that is gone."""
         opened = [each for each in self.opened if each.manifest.coder == mine.coder]
-        for each in opened:
-            if each.manifest == mine:
-                return each.bits
-        snapshot = open_snapshot(self.path, before=(opened or [None])[-1], manifest=mine)
-        if snapshot.manifest != mine:  # a writer has deleted some of the pieces
+        same = [each for each in opened if each.listed == mine]
+        if same and mine.log is None:  # a log may have more rows than before
+            return same[-1].bits
+        before, listed = (same or opened or [None])[-1], same[-1].listed if same else mine
+        snapshot = open_snapshot(self.path, before=before, manifest=listed)
+        if snapshot.listed != mine:  # a writer has deleted some of the pieces
             return None
-        self.opened.append(snapshot)
+        if snapshot is not before:
+            self.opened.append(snapshot)
         return snapshot.bits
 
     def search(self, mine: Manifest, asked: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +92,7 @@ class Router:
 
     def __init__(self, path: Path, refresh: float, *shards: Any) -> None:
         self.path, self.refresh, self.shards = path, refresh, shards
-        self.read, self.manifest = time.monotonic(), read_manifest(path)
+        self.read, self.latest = time.monotonic(), open_snapshot(path)
 
     async def part(self, shard: Any, *request: Any) -> dict[str, Any]:
         """What a shard finds; nothing if no copy of it answers."""
@@ -102,18 +108,22 @@ class Router:
             return error.response()
         if is_one := "vector" in asked:
             asked["vectors"] = [asked.pop("vector")]
-        manifest: Manifest | None = None
+        state: Snapshot | None = None
         for attempt in range(TRIES):
             if attempt or time.monotonic() - self.read > self.refresh:
-                self.read, self.manifest = time.monotonic(), read_manifest(self.path)
-            if manifest == self.manifest:  # a shard does not answer
+                self.read = time.monotonic()
+                self.latest = open_snapshot(self.path, before=self.latest)
+            if state and state.manifest == self.latest.manifest:  # a shard does not answer
                 break
-            manifest, mine = self.manifest, shares(self.manifest, len(self.shards))
+            state = self.latest
+            mine = shares(state.listed, len(self.shards))
             asking = zip(self.shards, mine, strict=True)
             parts = await asyncio.gather(*(self.part(*each, asked) for each in asking))
             if all(parts):
                 break
-        missing = sum(m.rows for m, each in zip(mine, parts, strict=True) if not each)
+        n_rows = [each.rows for each in mine]
+        n_rows[-1] += state.manifest.rows - sum(n_rows)  # those of the log
+        missing = sum(n for n, each in zip(n_rows, parts, strict=True) if not each)
         there, where = [each for each in parts if each], asked.get("where")
         errors = [each["error"] for each in there if "error" in each]
         if one_machine.is_list_of(where, str, int) and not errors and not missing:
@@ -123,8 +133,8 @@ class Router:
             return JSONResponse({"error": errors[0]}, 400)
         lists = zip([[]] * len(asked["vectors"]), *(each["results"] for each in there), strict=True)
         best = [sorted(chain(*each), key=one_machine.order)[: asked["k"]] for each in lists]
-        state = {"complete": not missing, "missing_rows": missing}
-        return JSONResponse({"results": best[0] if is_one else best} | state)
+        rest = {"complete": not missing, "missing_rows": missing}
+        return JSONResponse({"results": best[0] if is_one else best} | rest)
 
 
 def app(path: Path, shards: int, copies: int, refresh: float) -> serve.Application:

@@ -30,10 +30,9 @@ from embits.text.encoder import TextEncoder
 _INSTALLED = "manifest.webmanifest"  # says how the page is installed as an app
 MANIFEST = "page.json"  # names the vectors that the page opens
 _LAST = (MANIFEST, "index.html")  # until they are written, a folder holds the old page or none
-_FOR_PROGRAMS = {  # the page itself does not load them
-    *("embits.d.ts", "simd.d.ts", "package.json", "embits.js", "collection.js", "coder_checksum.js"),
-    *("blake2b.js", "manifest.js", "pieces.js", "log.js", "remote.js", "remote_ids.js"),
-}
+_PROGRAM_MODULES = "embits collection coder_checksum blake2b manifest pieces log remote remote_ids"
+_FOR_PROGRAMS = {"embits.d.ts", "simd.d.ts", "package.json"}  # the page itself does not load them
+_FOR_PROGRAMS |= {f"{name}.js" for name in _PROGRAM_MODULES.split()}
 _NO_VERSION = b'const PAGE = { version: "", files: [] };'  # in sw.js
 # Comments on lines of their own or at the end of a line, and indentation. No string of the page's
 # code contains " // ".
