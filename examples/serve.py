@@ -223,7 +223,10 @@ def answer(bits: embits.BinaryVectors, asked: dict[str, Any]) -> dict[str, Any]:
     """The results of a request. Runs in a thread: the native search does not hold the GIL."""
     queries = vectors_of(asked, bits.dims)
     options = {name: asked[name] for name in OPTIONS & asked.keys()}
-    found = bits.on(threads=1).search(queries, asked["k"], **options)
+    where = bits.select(options.pop("where", None), options.pop("exclude", None))
+    if "probes" in options:
+        options["recall"] = embits.Probes(options.pop("probes"))
+    found = bits.on(threads=1).search(queries, asked["k"], where=where, **options)
     values = {"id": found.ids, found._fields[0].removesuffix("s"): found[0]}  # distance or score
     for name in asked["columns"]:
         if name in values:

@@ -14,7 +14,7 @@ from embits.file import store
 from embits.ids import packed, subwords
 from embits.search import cells, filters
 from embits.search.metrics import METRICS
-from embits.search.rescoring import FITTED_K
+from embits.search.plan import FITTED_K
 from embits.text import answers, tokenizer
 
 CONSTANTS = Path(__file__).parents[2] / "src" / "embits" / "page" / "site" / "constants.js"

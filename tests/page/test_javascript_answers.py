@@ -84,7 +84,8 @@ def filters(rng, bits, i):
     """`where`, `exclude`, both or neither."""
     chosen = [name for bit, name in enumerate(("where", "exclude")) if i >> bit & 1]
     given = {name: some_rows(rng, bits, i // 4 + j) for j, name in enumerate(chosen)}
-    return {n: f[0] for n, f in given.items()}, {n: f[1] for n, f in given.items()}
+    ours = bits.select(**{n: f[0] for n, f in given.items()})
+    return {"where": ours} if given else {}, {n: f[1] for n, f in given.items()}
 
 
 def without_default(metric):

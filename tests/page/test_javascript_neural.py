@@ -10,7 +10,7 @@ from embits import NearLossless, Neural
 from embits.coders.neural import training
 from embits.coders.neural.coder import LAYER, NET
 from embits.coders.neural.net import Layer
-from embits.errors import FormatError, TrainingWarning
+from embits.errors import FormatError
 from tests.support import mutants
 from tests.support.damage import resigned
 from tests.support.javascript import assert_same, clustered, needs_node, node, refuses
@@ -133,7 +133,11 @@ def test_second_looks_find_the_rows_of_python(fitted, name):
     for i, x in enumerate(X):
         chosen = settings[i % len(settings)], settings[(7 * i + 11) % len(settings)]
         for each in chosen:
-            expected.append(bits.search(x, K, **each))
+            rows = bits.select(each.get("where"), each.get("exclude"))
+            look = each.get("second_look")
+            rescore = None if look is None else embits.Rescore(look, "decoded")
+            found = bits.search(x, K, metric=each["metric"], where=rows, rescore=rescore)
+            expected.append(found)
             there = {n.replace("second_look", "secondLook"): given for n, given in each.items()}
             if each["metric"] == "asymmetric":
                 del there["metric"]  # the default of vectors
