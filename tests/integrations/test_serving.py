@@ -42,6 +42,8 @@ def collection(matrix, tmp_path):
 
 
 def expected(bits, query, name, **options):
+    if "exclude" in options:
+        options["where"] = bits.select(options["where"], options.pop("exclude"))
     values, rows = bits.search(query, **options)
     names = bits.ids(rows).tolist()
     return [{"id": each, name: value} for each, value in zip(names, values.tolist(), strict=True)]
@@ -61,11 +63,11 @@ def test_answers_under_load_are_right_and_memory_stays_bounded(collection, matri
             query = matrix[rng.integers(len(matrix))] + np.float32(0.1)
             k = int(rng.integers(1, 20))
             name, options = [
-                ("distance", {}),
+                ("distance", {"metric": "hamming"}),
                 ("score", {"metric": "asymmetric"}),
                 (
                     "distance",
-                    {"where": some, "exclude": ["doc-3"]},
+                    {"metric": "hamming", "where": some, "exclude": ["doc-3"]},
                 ),
             ][rng.integers(3)]
             answer = client.ask(vector=query.tolist(), k=k, **options)
@@ -77,9 +79,10 @@ def test_answers_under_load_are_right_and_memory_stays_bounded(collection, matri
         before = server.bytes()
         in_threads(ask, 1400)
         assert server.bytes() - before < MAX_GROWTH
-        status, answer = server.client().ask(vectors=matrix[:3].tolist(), k=2)
+        status, answer = server.client().ask(vectors=matrix[:3].tolist(), k=2, metric="hamming")
         assert status == 200
-        assert answer["results"] == [expected(bits, query, "distance", k=2) for query in matrix[:3]]
+        near = [expected(bits, query, "distance", k=2, metric="hamming") for query in matrix[:3]]
+        assert answer["results"] == near
 
 
 def test_no_request_fails_while_a_writer_adds_and_compacts(collection, matrix):
@@ -89,7 +92,7 @@ def test_no_request_fails_while_a_writer_adds_and_compacts(collection, matrix):
         client, done = server.client(), 0
         while writer.is_alive() or done < 50:
             row = (number * 17 + done) % 100
-            status, answer = client.ask(vector=matrix[row].tolist(), k=1)
+            status, answer = client.ask(vector=matrix[row].tolist(), k=1, metric="hamming")
             assert (status, answer["results"][0]["distance"]) == (200, 0)
             done += 1
         return done
@@ -108,7 +111,8 @@ def test_no_request_fails_while_a_writer_adds_and_compacts(collection, matrix):
         writer.join()
         wait_for(server, {"rows": len(collection), "bits": 256})
         query = matrix[49] + 1
-        _, answer = server.client().ask(vector=query.tolist(), k=40, where=["new-39-49"])
+        question = {"vector": query.tolist(), "k": 40, "metric": "hamming"}
+        _, answer = server.client().ask(**question, where=["new-39-49"])
         assert answer["results"] == [{"id": "new-39-49", "distance": 0}]
 
 
@@ -125,8 +129,9 @@ def test_a_file_is_served_by_several_processes(collection, matrix, tmp_path):
     collection.save(tmp_path / "news.safetensors")
     with serving(tmp_path / "news.safetensors", "--workers", "2") as server:
         for row in range(20):
-            answer = server.client().ask(vector=matrix[row].tolist(), k=3)
-            assert answer[1] == {"results": expected(collection, matrix[row], "distance", k=3)}
+            answer = server.client().ask(vector=matrix[row].tolist(), k=3, metric="hamming")
+            near = expected(collection, matrix[row], "distance", k=3, metric="hamming")
+            assert answer[1] == {"results": near}
 
 
 def test_columns_are_returned_and_filtered_and_followed(matrix, tmp_path):
@@ -145,7 +150,7 @@ def test_columns_are_returned_and_filtered_and_followed(matrix, tmp_path):
     news.add(matrix[:300], [f"doc-{i}" for i in range(300)], columns=columns)
 
     def rows(**options):
-        found = news.search(matrix[0], 4, **options)
+        found = news.search(matrix[0], 4, metric="hamming", **options)
         names = ("id", "distance", "text", "year")
         values = found.ids, found.distances, found.column("text"), found.column("year")
         each = zip(*(value.tolist() for value in values), strict=True)
@@ -161,6 +166,7 @@ def test_columns_are_returned_and_filtered_and_followed(matrix, tmp_path):
     ]  # fmt: skip
     with serving(news.path, "--workers", "2", "--refresh", "0.01") as server:
         asked = {"vector": matrix[0].tolist(), "k": 4, "columns": ["text", "year"]}
+        asked["metric"] = "hamming"
         for given, where in filters:
             answer = server.client().ask(**asked, where=given)
             assert answer == (200, {"results": rows(where=where)})
