@@ -33,7 +33,7 @@ from starlette.responses import JSONResponse
 import embits
 import serve as one_machine
 from embits.collection.manifest import Manifest
-from embits.collection.pieces import Snapshot, open_snapshot
+from embits.collection.pieces import State, open_state
 
 TRIES = 3  # of a request whose state is gone, and of a shard whose copies die
 SECONDS = 2  # that a shard has to answer, each time
@@ -57,7 +57,7 @@ class Shard:
     """Some pieces of the collection, mapped."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.opened = path, deque[Snapshot](maxlen=2)  # requests under way may need both
+        self.path, self.opened = path, deque[State](maxlen=2)  # requests under way may need both
 
     def bits(self, mine: Manifest) -> embits.BinaryVectors | None:
         """The pieces of this shard in a state of the collection; None if that is gone."""
@@ -66,12 +66,12 @@ class Shard:
         if same and mine.log is None:  # a log may have more rows than before
             return same[-1].bits
         before, listed = (same or opened or [None])[-1], same[-1].listed if same else mine
-        snapshot = open_snapshot(self.path, before=before, manifest=listed)
-        if snapshot.listed != mine:  # a writer has deleted some of the pieces
+        state = open_state(self.path, before=before, manifest=listed)
+        if state.listed != mine:  # a writer has deleted some of the pieces
             return None
-        if snapshot is not before:
-            self.opened.append(snapshot)
-        return snapshot.bits
+        if state is not before:
+            self.opened.append(state)
+        return state.bits
 
     def search(self, mine: Manifest, asked: dict[str, Any]) -> dict[str, Any]:
         """What `serve.py` answers, or an error; nothing if the state is gone."""
@@ -92,7 +92,7 @@ class Router:
 
     def __init__(self, path: Path, refresh: float, *shards: Any) -> None:
         self.path, self.refresh, self.shards = path, refresh, shards
-        self.read, self.latest = time.monotonic(), open_snapshot(path)
+        self.read, self.latest = time.monotonic(), open_state(path)
 
     async def part(self, shard: Any, *request: Any) -> dict[str, Any]:
         """What a shard finds; nothing if no copy of it answers."""
@@ -108,11 +108,11 @@ class Router:
             return error.response()
         if is_one := "vector" in asked:
             asked["vectors"] = [asked.pop("vector")]
-        state: Snapshot | None = None
+        state: State | None = None
         for attempt in range(TRIES):
             if attempt or time.monotonic() - self.read > self.refresh:
                 self.read = time.monotonic()
-                self.latest = open_snapshot(self.path, before=self.latest)
+                self.latest = open_state(self.path, before=self.latest)
             if state and state.manifest == self.latest.manifest:  # a shard does not answer
                 break
             state = self.latest
