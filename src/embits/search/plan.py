@@ -224,7 +224,7 @@ def plan_stages(
     """
     if rescore is None or isinstance(rescore, Rescore):
         wanted = [rescore] if isinstance(rescore, Rescore) else []
-    elif isinstance(rescore, tuple | list):
+    elif isinstance(rescore, tuple | list) and all(isinstance(each, Rescore) for each in rescore):
         wanted = list(rescore)
     else:
         wanted = [Rescore(whole("rescore", rescore))]
