@@ -32,7 +32,7 @@ from embits.collection.changes import LOCK, open_own, writer_lock
 from embits.errors import EmbitsError, InputError, ReadError, TrainingError, warn_caller
 from embits.file import store
 from embits.file.atomic import atomic_write
-from embits.file.contents import read_coder, to_contents, write_coder
+from embits.file.contents import read_coder, write_coder
 from embits.ids.keys import RowNumbers
 from embits.ids.vocabulary import PieceWords, Vocabulary
 from embits.readers import open_blocks
@@ -84,7 +84,7 @@ def open_large(source: Source, steps: Steps, fits: Coder | None = None) -> Block
     return open_blocks(replace(source, progress=steps))
 
 
-def file_identity(path: Path) -> dict[str, Any]:
+def file_fingerprint(path: Path) -> dict[str, Any]:
     """A file's path, size and time of change, and a checksum of its first and last bytes."""
     with path.open("rb") as file:
         status = os.fstat(file.fileno())
@@ -96,33 +96,30 @@ def file_identity(path: Path) -> dict[str, Any]:
     return facts | {"path": str(path.resolve())}
 
 
-def input_identity(source: Source) -> dict[str, Any]:
-    """What makes it the same input as one before."""
-    words: Any = source.words
-    if isinstance(words, str | os.PathLike):
-        words = file_identity(Path(words))
-    elif words is not None:
+def input_fingerprint(source: Source) -> str:
+    """What tells an input from another, and from what it was before."""
+    words, fetched = source.words, source.fetched
+    if words is not None and not isinstance(words, str | os.PathLike):
         run = "\0".join(map(str, words)).encode(errors="surrogatepass")
         words = hashlib.sha256(run).hexdigest()
+    files = source.paths()[1:] if fetched else source.paths()
+    facts = [file_fingerprint(path) for path in files]
     names = ("limit", "on_bad", "repeats", "ids", "column", "encoding")
-    options = {name: getattr(source, name) for name in names}
-    fetched = source.fetched and {"address": source.name, "sha256": source.fetched.checksum}
-    each = [file_identity(path) for path in source.files]
-    several = each and {"files": hashlib.sha256(json.dumps(each).encode()).hexdigest()}
-    return (fetched or several or file_identity(source.path)) | options | {"words": words}
+    options = [getattr(source, name) for name in names]
+    address = fetched and [source.name, fetched.checksum]
+    every = json.dumps([address, facts, options, words and str(words)])
+    return hashlib.sha256(every.encode(errors="surrogatepass")).hexdigest()
 
 
 @contextmanager
-def checkpoint_beside(target: Path, source: Source, job: dict[str, Any]) -> Iterator[Checkpoint]:
+def checkpoint_beside(target: Path, job: dict[str, Any]) -> Iterator[Checkpoint]:
     """The folder of a job: removed when it ends or its input is wrong, kept when it is stopped."""
     target = target.resolve()
-    job = job | {"input": input_identity(source), "numpy": np.__version__, "writer": store.WRITER}
+    job = job | {"numpy": np.__version__, "writer": store.WRITER}
     checkpoint = Checkpoint(target.with_name(f".{target.name}.partial"), job)
     hint = f"progress is kept in {checkpoint.folder}: run the same command again to resume"
     try:
         yield checkpoint
-        if input_identity(source) != job["input"]:
-            raise InputError(f"{source.name}: it has changed while it was read")
         checkpoint.remove()
     except EmbitsError:
         checkpoint.remove()
@@ -157,35 +154,29 @@ class Passes:
             self.ids = self._index(n_read=stage.mark[0][2])
         self.n_rows = len(self.ids)
 
-    def fit(self, coder: Coder, sample: int | None) -> None:
-        """Fit the coder on the rows that it looks at, and on no others."""
-        dims = self._blocks.dims
-        drawn = draw_rows(self.n_rows, sample, coder)
-        n = self.n_rows if drawn is None else len(drawn)
-        looked_at = _rows_for_fit(coder, n, dims)
-        wanted = looked_at if drawn is None else drawn if looked_at is None else drawn[looked_at]
-        self._steps.start("sampling")
-        self._copy_floats(wanted)
-        self._steps.start("fitting")
-        floats = _floats(self._folder / "floats", n, dims, looked_at)
-        coder.fit(floats, progress=self._steps)
-
-    def fit_once(self, coder: Coder, sample: int | None) -> Coder:
-        """The coder, fitted now, or before the job was stopped."""
-        path = self._folder / "coder"
+    def fit(self, coder: Coder, sample: int | None) -> Coder:
+        """The coder, fitted on the rows that it reads; or as it was before the job was stopped."""
+        path, dims = self._folder / "coder", self._blocks.dims
         with Stage(self._checkpoint, "fit", ()) as stage:
             if stage.done:
                 return read_coder(path, verify=True)
-            self.fit(coder, sample)
-            write_coder(path, coder)
-            stage.files["coder"] = stage.enter_context(open_file(path))
-            self._checkpoint.stages["sample"] = {"done": True, "files": {}}
+            drawn = draw_rows(self.n_rows, sample, coder)
+            n = self.n_rows if drawn is None else len(drawn)
+            read = _rows_for_fit(coder, n, dims)
+            self._steps.start("sampling")
+            self._copy_floats(read if drawn is None else drawn if read is None else drawn[read])
+            floats = _floats(self._folder / "floats", n, dims, read)
+            coder.fit(floats, progress=self._steps.start("fitting"))
+            if self._checkpoint.is_kept:
+                write_coder(path, coder)
+                stage.files["coder"] = stage.enter_context(open_file(path))
+                self._checkpoint.stages["sample"] = {"done": True, "files": {}}
             stage.save(None, done=True)
             (self._folder / "floats").unlink()
         return coder
 
-    def encode(self, coder: Coder, lengths: bool) -> tuple[Path, Rows]:
-        """Encode the rows that are kept: the file of their codes; their ids and columns."""
+    def encode(self, coder: Coder, lengths: bool, *, in_memory: bool) -> BinaryVectors:
+        """Encode the rows that are kept. Their codes are mapped, or read into memory."""
         # In the blocks of `Coder.encode`: a matrix product may round differently in another block.
         self._steps.start("encoding")
         with Stage(self._checkpoint, "encode", ("codes", "lengths")) as stage:
@@ -201,23 +192,9 @@ class Passes:
                     raise ReadError(f"{self._blocks.source.name}: it has changed while it was read")
                 stage.save(None, done=True)
         kept = {LENGTHS: Lengths.of(np.fromfile(self._folder / "lengths"))} if lengths else {}
-        nothing = np.empty((0, coder.n_bytes_), np.uint8)
-        return self._folder / "codes", Rows(self.ids, nothing, kept)
-
-    def write(
-        self, target: Path, coder: Coder, lengths: bool, cells: int | str | None = None
-    ) -> None:
-        """Encode all rows, and write the file."""
-        codes, rows = self.encode(coder, lengths)
-        shape = self.n_rows, coder.n_bytes_
-        if cells is None:
-            store.write(target, to_contents(rows, coder), store.CodesOnDisk(codes, shape))
-            return
-        self._steps.start("making cells")
-        # Mapped: a pass over the codes at a time, and in memory only the codes in their order.
-        mapped = np.memmap(codes, np.uint8, "r", shape=shape) if self.n_rows else rows.codes
-        bits = BinaryVectors.of_rows(replace(rows, codes=np.asarray(mapped)), coder)
-        store.write(target, to_contents(bits.with_cells(cells).rows, coder))
+        path = self._folder / "codes"
+        flat = np.fromfile(path, np.uint8) if in_memory else np.memmap(path, np.uint8, "r")
+        return BinaryVectors.of_rows(Rows(self.ids, flat.reshape(self.n_rows, -1), kept), coder)
 
     def _scan(self, stage: Stage) -> None:
         blocks, end = self._blocks, self._blocks.first
@@ -320,14 +297,12 @@ def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows
             raise TrainingError(f"the coder's fit reads {left_out}")
         out = np.empty((len(rows), dims), np.float32)
         stops = [*np.flatnonzero(np.diff(at) != 1) + 1, len(at)] if len(at) else []
-        with path.open("rb", buffering=0) as file:
+        with path.open("rb") as file:
             for start, stop in pairwise([0, *stops]):
                 file.seek(4 * dims * int(at[start]))
-                left = out[start:stop].data.cast("B")
-                while len(left):  # one call reads 2 GiB at most
-                    if not (n := file.readinto(left)):
-                        raise ReadError(f"{path}: cut short while it was read")
-                    left = left[n:]
+                part = out[start:stop].data.cast("B")
+                if file.readinto(part) < len(part):
+                    raise ReadError(f"{path}: cut short while it was read")
         return out
 
     return LazyRows(take, n_rows, dims)
@@ -337,10 +312,16 @@ def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows
 
 
 class Checkpoint:
-    """The folder of a job, held by one process at a time; that of another job is emptied."""
+    """The folder of a job, held by one process at a time; that of another job is emptied.
 
-    def __init__(self, folder: Path, job: Mapping[str, Any]) -> None:
-        self.folder = folder
+    Without a job nothing is recorded: the folder is removed when the job ends, however it ends.
+    """
+
+    def __init__(self, folder: Path, job: Mapping[str, Any] | None = None) -> None:
+        self.folder, self.is_kept = folder, job is not None
+        self.stages: dict[str, Any] = {}
+        if job is None:
+            return
         self._job = json.loads(json.dumps(job))
         self._lock = _locked(folder)
         stages = self._read_state()
@@ -348,7 +329,7 @@ class Checkpoint:
             reason = "left by another command, damaged, or the input has changed"
             warn_caller(f"{folder}: {reason}: starting again", errors.ReadWarning)
             self._empty()
-        self.stages: dict[str, Any] = stages or {}
+        self.stages = stages or {}
         self.save()
 
     def save(self) -> None:
@@ -413,18 +394,20 @@ class Stage(ExitStack):
 
     def save_now_and_then(self, mark: Any) -> None:
         """Record the position reached, if the last record is some time ago."""
-        if time.monotonic() - self._last >= SECONDS_APART:
+        if self._checkpoint.is_kept and time.monotonic() - self._last >= SECONDS_APART:
             self.save(mark)
 
     def save(self, mark: Any, *, done: bool = False) -> None:
         """Flush what was written to the disk, then record the position reached."""
+        self.mark, self.done = mark, done
+        if not self._checkpoint.is_kept:
+            return
         for name, file in self.files.items():
             file.flush()
             os.fsync(file.fileno())
             begin, before = self._recorded.get(name, (0, 0))
             end = file.seek(0, os.SEEK_END)
             self._recorded[name] = end, file_checksum(file, begin, end, before)
-        self.mark, self.done = mark, done
         record = {"mark": mark, "done": done, "files": self._recorded}
         self._checkpoint.stages[self._name] = record
         self._checkpoint.save()

@@ -20,7 +20,7 @@ from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
 from embits.readers.gensim_models import downloaded, model_name
 from embits.readers.several import are_paths, vector_files
-from embits.readers.source import IdColumn, OnBad, Paths, Reading, Repeats, Source, Words
+from embits.readers.source import IdColumn, OnBad, Paths, ReadOptions, Repeats, Source, Words
 from embits.readers.words import read_words
 from embits.remote import Fetched, is_address, shown
 from embits.vectors import WordVectors, as_words
@@ -92,7 +92,7 @@ def read_vectors(
     return read_source(source, progress)
 
 
-def new_source(path: Paths, **reading: Unpack[Reading]) -> Source:
+def new_source(path: Paths, **reading: Unpack[ReadOptions]) -> Source:
     """Files, one that is fetched or a model of gensim, and the options of `read_vectors`."""
     if not are_paths(path):
         raise InputError(f"{type(path).__name__} is not a path, expected the path of a file")
@@ -116,7 +116,7 @@ def new_source(path: Paths, **reading: Unpack[Reading]) -> Source:
     return replace(source, path=fetched.path, fetched=fetched)
 
 
-def _fetched_words(address: str, reading: Reading) -> Sequence[str]:
+def _fetched_words(address: str, reading: ReadOptions) -> Sequence[str]:
     fetched = Fetched(address)
     with fetched.named():
         encoding = reading.get("encoding", "utf-8")
