@@ -6,7 +6,6 @@ them against their checksums; it reads no other tensor.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import math
@@ -46,8 +45,7 @@ DTYPES = {
 CODER = "coder."  # the start of the names of what the coder has learned
 CELLS = "cells."  # the start of the names of the tensors of cells
 COLUMN = "column."  # the start of the name of a column's tensor
-TEXT = "text."  # and of a tensor of a text encoder
-WHITENING = "coder.whitening"  # which an encoder must not ignore
+TEXT = "text."  # the start of the name of a tensor of a text encoder
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 Strings: TypeAlias = Mapping[str, str]
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
@@ -141,31 +139,7 @@ def whole_number(text: str) -> int:
 
 
 MAX_BASE = 1024  # beyond it a length is no float64
-_PIECE_BYTES = 1 << 20  # of a file that is copied
 _HINT_BYTES = 1000
-
-
-@dataclass(frozen=True)
-class CodesOnDisk:
-    """Packed codes in a file of their own, to be copied in pieces and never held in memory."""
-
-    path: Path  # nothing but the codes, row by row
-    shape: tuple[int, int]  # rows, and bytes of a code
-    dtype: np.dtype[np.uint8] = field(default=np.dtype(np.uint8), init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self.shape[0] * self.shape[1]
-
-    def pieces(self) -> Iterator[bytes]:
-        with self.path.open("rb") as file:
-            left = self.nbytes
-            while left:
-                piece = file.read(min(left, _PIECE_BYTES))
-                if not piece:
-                    raise OSError(errno.EIO, "cut short while it was read", str(self.path))
-                left -= len(piece)
-                yield piece
 
 
 @dataclass(frozen=True)
@@ -199,28 +173,23 @@ class Contents:
     params: Mapping[str, Any]  # the coder's
     tensors: Mapping[str, Any] = field(default_factory=dict)  # all other arrays
     writer: str = WRITER  # name and version of the program that wrote the file
-    version: int = VERSION  # of the format
+    version: int = VERSION  # the oldest format whose readers ignore no part of it
     left_out: tuple[str, ...] = ()  # parts that were left out to make the file smaller
     lengths_base: int | None = None  # where the scale of the tensor `lengths` starts
     text: Mapping[str, Any] | None = None  # the settings of a text encoder
 
 
-Tensor: TypeAlias = NDArray[Any] | CodesOnDisk | RowsInBlocks
+Tensor: TypeAlias = NDArray[Any] | RowsInBlocks
 
 
-def write(
-    path: Path, contents: Contents, codes: CodesOnDisk | None = None, *, like: Path | None = None
-) -> None:
-    """Write a file atomically; the same contents give the same bytes.
-
-    `codes` are copied in place of `contents.codes`; `like` is that of `atomic_write`.
-    """
-    first: Tensor = codes or np.ascontiguousarray(contents.codes, dtype=np.uint8)
-    tensors: dict[str, Tensor] = {"codes": first}
+def write(path: Path, contents: Contents, *, like: Path | None = None) -> None:
+    """Write a file atomically, `like` another; the same contents give the same bytes."""
+    codes = np.ascontiguousarray(contents.codes, dtype=np.uint8)
+    tensors: dict[str, Tensor] = {"codes": codes}
     # By falling item size after the codes, so that all are aligned.
     rest = sorted(contents.tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
-    if rest and first.nbytes % 8:  # safetensors allows no gap: the padding is a tensor
-        tensors["padding"] = np.zeros(-first.nbytes % 8, dtype=np.uint8)
+    if rest and codes.nbytes % 8:  # safetensors allows no gap: the padding is a tensor
+        tensors["padding"] = np.zeros(-codes.nbytes % 8, dtype=np.uint8)
     for name, array in rest:
         own = array.dtype.newbyteorder("<")
         is_whole = isinstance(array, np.ndarray)
@@ -242,14 +211,8 @@ def write(
 
 def _header(contents: Contents, tensors: Mapping[str, Tensor], checksums: Strings) -> bytes:
     """The header's bytes, padded so that the tensors start on a 64-byte boundary."""
-    more = "lengths", "floats", WHITENING
-    has_more = any(name in more or name.startswith((COLUMN, TEXT)) for name in tensors)
-    has_more |= any(tensor.dtype == np.int8 for tensor in tensors.values())  # 0.2: "damaged"
-    version = VERSION_WITH_MORE if has_more else contents.version
-    if any(name.startswith(CELLS) for name in tensors):
-        version = VERSION_WITH_CELLS
     metadata = {
-        "format": FORMAT, "format_version": str(version), "writer": contents.writer,
+        "format": FORMAT, "format_version": str(contents.version), "writer": contents.writer,
         "bits": str(contents.n_bits), "dims": str(contents.dims), "method": contents.method,
         "params": params_json(contents.params), "sha256": json.dumps(dict(checksums)),
     }  # fmt: skip
