@@ -12,7 +12,7 @@ import math
 import mmap
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +48,7 @@ COLUMN = "column."  # the start of the name of a column's tensor
 TEXT = "text."  # the start of the name of a tensor of a text encoder
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 Strings: TypeAlias = Mapping[str, str]
+Fail: TypeAlias = Callable[[str], NoReturn]  # called with what is wrong
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 _LIMITS = Limits(MAX_HEADER, MAX_HEADER, 2000)
 _CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
@@ -76,7 +77,7 @@ def _plain(value: Any) -> Any:
     raise InputError(f"the coder's parameter {value!r} cannot be stored: {hint}")
 
 
-def parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, str]]:
+def parse_header(header: bytes, fail: Fail) -> tuple[dict[str, Any], dict[str, str]]:
     """The entries of the tensors, and the metadata; `fail` is called with what is wrong."""
     try:
         entries = parse_json(header, _LIMITS, strict=True)
@@ -101,7 +102,7 @@ def parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, st
     return entries, metadata
 
 
-def check_extents(entries: Mapping[str, Any], data_size: int, fail: Any) -> None:
+def check_extents(entries: Mapping[str, Any], data_size: int, fail: Fail) -> None:
     """Tensors must fill the data exactly, in order, each as long as its shape says."""
     end = 0
     for name, entry in entries.items():
@@ -282,7 +283,7 @@ def _view(data: mmap.mmap | bytes, start: int, entry: Mapping[str, Any]) -> NDAr
     return flat.reshape(entry["shape"])
 
 
-def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
+def _contents(tensors: Arrays, metadata: Strings, fail: Fail) -> Contents:
     try:
         n_bits, dims = whole_number(metadata["bits"]), whole_number(metadata["dims"])
         method, writer = metadata["method"], metadata["writer"]
@@ -312,7 +313,7 @@ def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
     )
 
 
-def _check_sums(tensors: Arrays, metadata: Strings, fail: Any) -> None:
+def _check_sums(tensors: Arrays, metadata: Strings, fail: Fail) -> None:
     """Read tensors and compare them with their checksums."""
     try:
         checksums = parse_json(metadata["sha256"], _LIMITS, strict=True)
@@ -324,7 +325,7 @@ def _check_sums(tensors: Arrays, metadata: Strings, fail: Any) -> None:
             fail(f"damaged: the bytes of tensor {name!r} do not match its checksum")
 
 
-def _check_values(tensors: Arrays, contents: Contents, fail: Any) -> None:
+def _check_values(tensors: Arrays, contents: Contents, fail: Fail) -> None:
     """Floats must be finite, and padding bits zero."""
     for name, array in tensors.items():
         flat = array.ravel()  # it may be large

@@ -410,9 +410,9 @@ def _rows_read(source: Source) -> list[int]:
     """The numbers of the rows of a table that are not left out."""
     words: list[str] = []
     rows: list[int] = []
-    with warnings.catch_warnings(action="ignore"):  # told before
+    with warnings.catch_warnings(action="ignore"):  # they were shown before
         opened: Any = open_blocks(source)
-        for block in opened.read(opened.first, words=opened.named):
+        for block in opened.read(opened.first, words=opened.has_words):
             words += block.words or ()
             rows += block.places.tolist()
     return sorted(dict(zip(words[::-1], rows[::-1], strict=True)).values()) if words else rows

@@ -51,7 +51,7 @@ SECONDS_APART = 2.0  # at least, between two records of the state
 _BYTES_AT_ONCE = 1 << 20
 _MAX_STATE = 1 << 26
 _STATE = "state.json"
-_OURS = (_STATE, "coder", "codes", "lengths", "floats", "words", "ends", "places")
+_JOB_FILES = (_STATE, "coder", "codes", "lengths", "floats", "words", "ends", "places")
 
 
 class Steps:
@@ -97,7 +97,7 @@ def file_fingerprint(path: Path) -> dict[str, Any]:
 
 
 def input_fingerprint(source: Source) -> str:
-    """What tells an input from another, and from what it was before."""
+    """The fingerprint of an input: it differs for another input, and if a file has changed."""
     words, fetched = source.words, source.fetched
     if words is not None and not isinstance(words, str | os.PathLike):
         run = "\0".join(map(str, words)).encode(errors="surrogatepass")
@@ -145,7 +145,7 @@ class Passes:
         self._folder = checkpoint.folder
         self._dropped: Places = np.empty(0, np.int64)  # good rows that repeat a word, ascending
         self.ids: Vocabulary | RowNumbers
-        if not blocks.named and blocks.n_rows is not None:
+        if not blocks.has_words and blocks.n_rows is not None:
             self.ids = RowNumbers(blocks.n_rows)
         else:
             with Stage(checkpoint, "scan", ("words", "ends", "places")) as stage:
@@ -205,7 +205,7 @@ class Passes:
         if stage.done:
             return
         text, ends, places = stage.files.values()
-        for block in blocks.read(end, words=blocks.named):
+        for block in blocks.read(end, words=blocks.has_words):
             words = block.words
             if words is None:  # ids, if bad rows are left out: the rows after them move up
                 words = list(map(str, block.places.tolist()))
@@ -219,7 +219,7 @@ class Passes:
         stage.save((end, asdict(blocks.findings)), done=True)
 
     def _index(self, n_read: int) -> Vocabulary | RowNumbers:
-        if not (self._blocks.named or self._blocks.findings.is_numbered):
+        if not (self._blocks.has_words or self._blocks.findings.is_numbered):
             return RowNumbers(n_read)
         text = np.fromfile(self._folder / "words", np.uint8)
         ends = np.fromfile(self._folder / "ends", np.uint64)
@@ -276,10 +276,10 @@ class Passes:
 
 
 def _rows_for_fit(coder: Coder, n: int, dims: int) -> Places | None:
-    """What `rows_for_fit` returns, if it is what its contract says."""
-    if (given := coder.rows_for_fit(n, dims)) is None:
+    """The rows that `rows_for_fit` returns; TrainingError if they break its contract."""
+    if (numbers := coder.rows_for_fit(n, dims)) is None:
         return None
-    rows: Places = np.asarray(given)
+    rows: Places = np.asarray(numbers)
     ascending = rows.ndim == 1 and rows.dtype.kind in "iu" and bool((np.diff(rows) > 0).all())
     if not ascending or (len(rows) and not 0 <= rows[0] <= rows[-1] < n):
         what = f"row numbers from 0 to {n - 1}, ascending and each once, or None"
@@ -287,14 +287,17 @@ def _rows_for_fit(coder: Coder, n: int, dims: int) -> Places | None:
     return rows.astype(np.int64)
 
 
-def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows:
-    """A matrix of which a file of floats holds the `held` rows (None: all), one after another."""
+def _floats(path: Path, n_rows: int, dims: int, stored: Places | None) -> LazyRows:
+    """A matrix of n rows, of which a file holds the floats of the `stored` ones (None: all)."""
 
     def take(rows: Places) -> NDArray[np.float32]:
-        at = rows if held is None else np.searchsorted(held, rows)
-        if held is not None and not (there := held[np.minimum(at, len(held) - 1)] == rows).all():
-            left_out = f"row {rows[~there][0]}, which its rows_for_fit leaves out"
-            raise TrainingError(f"the coder's fit reads {left_out}")
+        at = rows
+        if stored is not None:
+            at = np.searchsorted(stored, rows)
+            is_stored = stored[np.minimum(at, len(stored) - 1)] == rows
+            if not is_stored.all():
+                left_out = f"row {rows[~is_stored][0]}, which its rows_for_fit leaves out"
+                raise TrainingError(f"the coder's fit reads {left_out}")
         out = np.empty((len(rows), dims), np.float32)
         stops = [*np.flatnonzero(np.diff(at) != 1) + 1, len(at)] if len(at) else []
         with path.open("rb") as file:
@@ -353,7 +356,7 @@ class Checkpoint:
         self._lock.close()
 
     def _empty(self) -> None:
-        for name in _OURS:
+        for name in _JOB_FILES:
             (self.folder / name).unlink(missing_ok=True)
 
     def _read_state(self) -> dict[str, Any] | None:
@@ -431,7 +434,7 @@ def file_checksum(file: BinaryIO, begin: int, end: int, before: int = 0) -> int:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """A file of the folder, to read and write; made if it is not there."""
+    """A file of the folder, to read and write; made if it does not exist."""
     return os.fdopen(open_own(path, 0o600), "r+b")
 
 

@@ -56,8 +56,8 @@ def model_name(path: str | os.PathLike[str]) -> str | None:
     return text.removeprefix(PREFIX) if is_name else None
 
 
-def downloaded(name: str) -> Path:
-    """The file of vectors of a model, downloaded by gensim if necessary."""
+def download_model(name: str) -> Path:
+    """The file of vectors of a model, download_model by gensim if necessary."""
     with from_extra(f"{PREFIX}{name}", "gensim"):
         import gensim.downloader as gensim
     logger = logging.getLogger("gensim.downloader")

@@ -16,9 +16,9 @@ import numpy as np
 from embits.arrays import to_numpy
 from embits.errors import InputError, ReadError, first_line, from_extra
 from embits.readers.blocks import Block, CountedBlocks, GoodRows, Position, good_rows
-from embits.readers.several import TABLES, partitions
+from embits.readers.several import TABLES, partitions, visible
 from embits.readers.source import IdColumn, Source, largest_inside
-from embits.readers.words import FoundWords, words_for
+from embits.readers.words import MatrixWords, words_for
 from embits.vectors import WordVectors, as_words, check_named
 
 ID_NAMES = ("id", "ids", "_id", "word", "key")
@@ -48,17 +48,12 @@ def parquet_files(path: str | os.PathLike[str], filesystem: Any = None) -> list[
         if kind == fs.FileType.File:
             return [folder]
         found = files.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
-    names = sorted(
-        entry.path
-        for entry in found
-        if entry.type == fs.FileType.File
-        and entry.path.endswith(TABLES)
-        and not any(part[:1] in "._" for part in entry.path[len(folder) :].strip("/").split("/"))
-    )
-    if not names:
-        what = "nothing there" if kind == fs.FileType.NotFound else "no .parquet files"
-        raise ReadError(f"{path}: found {what}, expected a folder of Parquet files, or one")
-    return names
+    paths = [entry.path for entry in found if entry.type == fs.FileType.File]
+    by_name = {each[len(folder) :].strip("/"): each for each in paths}
+    if names := visible(by_name, *TABLES):
+        return [by_name[name] for name in names]
+    what = "nothing there" if kind == fs.FileType.NotFound else "no .parquet files"
+    raise ReadError(f"{path}: found {what}, expected a folder of Parquet files, or one")
 
 
 def open_table(
@@ -137,7 +132,7 @@ def vectors_of(column: Any, dims: int | None = None) -> GoodRows:
     lists = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
     length = pa.compute.list_value_length(lists).fill_null(-1).to_numpy(False)
     if dims is None:
-        dims = _usual(length)
+        dims = _most_common_length(length)
     right = length == dims
     values = (lists if right.all() else lists.filter(pa.array(right))).flatten()
     if values.null_count:
@@ -153,14 +148,14 @@ def vectors_of(column: Any, dims: int | None = None) -> GoodRows:
     return GoodRows(good.matrix, bad, found if bad[0] == wrong[0] else good.found)
 
 
-def _usual(lengths: Any) -> int:
-    """The length that most of some vectors have, of those that are not empty; 0 without any."""
-    found, counts = np.unique(lengths[lengths > 0], return_counts=True)
-    return int(found[counts.argmax()]) if len(found) else 0
+def _most_common_length(lengths: Any) -> int:
+    """The most common of the lengths above 0; 0 if there is none."""
+    distinct, counts = np.unique(lengths[lengths > 0], return_counts=True)
+    return int(distinct[counts.argmax()]) if len(distinct) else 0
 
 
 def type_of(schema: Any, name: str) -> Any:
-    """The type of a column, `a.b` of a field of the structs in `a`; None if there is none."""
+    """The type of a column, where `a.b` is the field `b` of the structs in `a`; or None."""
     if name in schema.names:
         return schema.field(name).type
     outer, _, inner = name.rpartition(".")
@@ -222,10 +217,10 @@ class ParquetBlocks(CountedBlocks):
             found = f"a damaged file ({total} rows, and {sum(groups)} in its row groups)"
             raise source.read_error(found, "a Parquet table")
         dims = self._find_dims(source, table.schema_arrow, len(groups)) if total else 0
-        given = FoundWords(None) if source.words is None else words_for(source, total, dims)
-        super().__init__(source, dims, source.rows_wanted(total), given)
+        separate = MatrixWords(None) if source.words is None else words_for(source, total, dims)
+        super().__init__(source, dims, source.rows_wanted(total), separate)
         # Without the rows that repeat an id, the others would lose their numbers.
-        self.named = self.words_apart = self.named or self._columns.ids is not None
+        self.has_words = self.words_are_ids = self.has_words or self._columns.ids is not None
         parts = [table.metadata.row_group(i).total_byte_size for i in range(table.num_row_groups)]
         size, most = max(4 * self._n_rows * dims, sum(parts)), largest_inside(source.size)
         if size > most:  # it may be false, too
@@ -284,7 +279,7 @@ class ParquetBlocks(CountedBlocks):
                 batches = read_batches(source.path, vectors, groups=[group], size=64)
                 for _, batch in islice(batches, n):
                     lengths.append(length_of(column_of(batch, vectors[0])).fill_null(-1))
-            if dims := _usual(np.concatenate(lengths)):
+            if dims := _most_common_length(np.concatenate(lengths)):
                 return dims
         for _, batch in read_batches(source.path, vectors, size=64):
             if dims := vectors_of(column_of(batch, vectors[0])).matrix.shape[1]:
@@ -410,7 +405,7 @@ def _float_columns(schema: Any, where: str) -> list[str]:
 
 
 def ids_of(source: Source, column: Any, first: int) -> list[str]:
-    """The ids in a column, of which the first is that of row `first`."""
+    """The ids in a column that starts at row `first`."""
     if hasattr(column, "dictionary"):  # few strings may stand in many rows
         with _damage_refused(source.path):  # an index may be wrong
             lengths = _arrow().compute.binary_length(column.dictionary)
