@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,12 +30,22 @@ from embits.jobs.stream import (
     input_fingerprint,
     open_large,
 )
-from embits.readers import holds_words, new_source, open_blocks, read_source
+from embits.readers import holds_words, new_source, read_source
 from embits.readers.blocks import Blocks
+from embits.readers.formats import recognize
 from embits.readers.gensim_models import KeyedVectors, from_keyed_vectors
 from embits.readers.parquet import is_table, read_columns, read_table
 from embits.readers.several import are_paths
-from embits.readers.source import IdColumn, OnBad, Paths, ReadOptions, Repeats, Source, Words
+from embits.readers.source import (
+    AnyPath,
+    IdColumn,
+    OnBad,
+    Paths,
+    ReadOptions,
+    Repeats,
+    Source,
+    Words,
+)
 from embits.remote import is_address, refuse_output
 from embits.rows import LENGTHS
 from embits.search.cells import wanted_cells
@@ -129,7 +138,7 @@ def binarize(
 
 def binarize_to_file(
     vectors: Paths,
-    target: str | os.PathLike[str],
+    target: AnyPath,
     /,  # NearLossless has a parameter `target`
     n_bits: int | None = None,
     method: str = DEFAULT_METHOD,
@@ -181,20 +190,18 @@ def binarize_to_file(
         >>> folder.cleanup()
     """
     coder = new_coder(method, n_bits, params)
-    _check_before(vectors, target, overwrite, cells)
-    source = new_source(
-        vectors, limit=limit, words=words, on_bad=on_bad, repeats=repeats, ids=ids, column=column,
-        encoding=encoding,
+    source = _source(
+        vectors, target, overwrite, cells, limit=limit, words=words, on_bad=on_bad,
+        repeats=repeats, ids=ids, column=column, encoding=encoding,
     )  # fmt: skip
-    check_target(target, source.paths(), overwrite, codes=True)
     sink = File(Path(target), overwrite, subwords)
     return run(source, coder, sink, Steps(progress), sample, lengths, cells)
 
 
 def encode_to_file(
-    coder: Coder | BinaryVectors | str | os.PathLike[str],
+    coder: Coder | BinaryVectors | AnyPath,
     vectors: Paths,
-    target: str | os.PathLike[str],
+    target: AnyPath,
     *,
     lengths: bool = False,
     cells: int | str | None = None,
@@ -214,16 +221,13 @@ def encode_to_file(
     Raises:
         InputError: The vectors have other dimensions than the coder takes.
     """
-    _check_before(vectors, target, overwrite, cells)
-    source = new_source(vectors, **reading)
-    inputs: list[str | os.PathLike[str]] = [*source.paths()]
+    inputs = () if isinstance(coder, Coder | BinaryVectors) else (coder,)
+    source = _source(vectors, target, overwrite, cells, inputs, **reading)
     if isinstance(coder, BinaryVectors):
         coder = coder.coder
     elif not isinstance(coder, Coder):
-        inputs.append(coder)
         coder = load_coder(coder)
     coder.check_fitted()
-    check_target(target, inputs, overwrite, codes=True)
     sink = File(Path(target), overwrite)
     return run(source, coder, sink, Steps(progress), lengths=lengths, cells=cells)
 
@@ -292,7 +296,7 @@ class Sink(Protocol):
     in_memory: bool
     """Whether codes are read into memory, and not mapped from the folder of the job."""
 
-    def folder(self, job: dict[str, Any]) -> AbstractContextManager[Checkpoint]:
+    def folder(self, job: Mapping[str, object]) -> AbstractContextManager[Checkpoint]:
         """The folder of a job that reads its input in blocks."""
 
     def write(self, bits: BinaryVectors) -> BinaryVectors:
@@ -350,7 +354,7 @@ class Memory:
     in_memory = True
 
     @contextmanager
-    def folder(self, job: dict[str, Any]) -> Iterator[Checkpoint]:
+    def folder(self, job: Mapping[str, object]) -> Iterator[Checkpoint]:
         with tempfile.TemporaryDirectory(prefix="embits-") as folder:
             yield Checkpoint(Path(folder))
 
@@ -367,7 +371,7 @@ class File:
     subwords: bool = True  # whether those of fastText are kept
     in_memory = False
 
-    def folder(self, job: dict[str, Any]) -> AbstractContextManager[Checkpoint]:
+    def folder(self, job: Mapping[str, object]) -> AbstractContextManager[Checkpoint]:
         return checkpoint_beside(self.path, job)
 
     def write(self, bits: BinaryVectors) -> BinaryVectors:
@@ -389,7 +393,7 @@ class IntoCollection:
     in_memory = False  # there may be more codes than memory
 
     @contextmanager
-    def folder(self, job: dict[str, Any]) -> Iterator[Checkpoint]:
+    def folder(self, job: Mapping[str, object]) -> Iterator[Checkpoint]:
         with working_folder(self.collection.path) as folder:
             yield Checkpoint(folder)
 
@@ -411,22 +415,30 @@ def _rows_read(source: Source) -> list[int]:
     words: list[str] = []
     rows: list[int] = []
     with warnings.catch_warnings(action="ignore"):  # they were shown before
-        opened: Any = open_blocks(source)
+        opened = recognize(source).open(source)
         for block in opened.read(opened.first, words=opened.has_words):
             words += block.words or ()
             rows += block.places.tolist()
     return sorted(dict(zip(words[::-1], rows[::-1], strict=True)).values()) if words else rows
 
 
-def _check_before(
-    vectors: Paths, target: str | os.PathLike[str], overwrite: bool, cells: int | str | None
-) -> None:
-    """Refuse a target before a file is fetched; inputs on the disk are compared with it later."""
+def _source(
+    vectors: Paths,
+    target: AnyPath,
+    overwrite: bool,
+    cells: int | str | None,
+    inputs: Sequence[AnyPath] = (),
+    **reading: Unpack[ReadOptions],
+) -> Source:
+    """The vectors of a job, whose target is checked before they are fetched if that is possible."""
     if cells is not None:
         wanted_cells(cells, 1, 1)
     refuse_output(target)
-    if is_address(vectors):
-        check_target(target, (), overwrite, codes=True)
+    if is_address(vectors):  # which is no input on the disk
+        check_target(target, inputs, overwrite, codes=True)
+    source = new_source(vectors, **reading)
+    check_target(target, [*source.paths(), *inputs], overwrite, codes=True)
+    return source
 
 
 def _coder_of(

@@ -46,7 +46,6 @@ Places: TypeAlias = NDArray[np.int64]
 STREAM_FROM = 64 << 20  # bytes of a file; a smaller one is read whole, for the same result
 STREAM_PACKED_FROM = 16 << 20
 SHUFFLED = 8  # times larger, if the fit shuffles rows: it needs them in memory to be fast
-_EDGE_BYTES = 1 << 16
 SECONDS_APART = 2.0  # at least, between two records of the state
 _BYTES_AT_ONCE = 1 << 20
 _MAX_STATE = 1 << 26
@@ -84,38 +83,26 @@ def open_large(source: Source, steps: Steps, fits: Coder | None = None) -> Block
     return open_blocks(replace(source, progress=steps))
 
 
-def file_fingerprint(path: Path) -> dict[str, Any]:
-    """A file's path, size and time of change, and a checksum of its first and last bytes."""
-    with path.open("rb") as file:
-        status = os.fstat(file.fileno())
-        edges = file.read(_EDGE_BYTES)
-        file.seek(max(0, status.st_size - _EDGE_BYTES))
-        edges += file.read(_EDGE_BYTES)
-    digest = hashlib.sha256(edges).hexdigest()
-    facts = {"size": status.st_size, "changed": status.st_mtime_ns, "edges": digest}
-    return facts | {"path": str(path.resolve())}
-
-
 def input_fingerprint(source: Source) -> str:
     """The fingerprint of an input: it differs for another input, and if a file has changed."""
     words, fetched = source.words, source.fetched
     if words is not None and not isinstance(words, str | os.PathLike):
         run = "\0".join(map(str, words)).encode(errors="surrogatepass")
         words = hashlib.sha256(run).hexdigest()
-    files = source.paths()[1:] if fetched else source.paths()
-    facts = [file_fingerprint(path) for path in files]
+    facts: list[object] = [fetched and [source.name, fetched.checksum], words and str(words)]
+    for path in source.paths()[1 if fetched else 0 :]:
+        status = path.stat()
+        facts.append([str(path.resolve()), status.st_size, status.st_mtime_ns])
     names = ("limit", "on_bad", "repeats", "ids", "column", "encoding")
-    options = [getattr(source, name) for name in names]
-    address = fetched and [source.name, fetched.checksum]
-    every = json.dumps([address, facts, options, words and str(words)])
-    return hashlib.sha256(every.encode(errors="surrogatepass")).hexdigest()
+    facts += [getattr(source, name) for name in names]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 @contextmanager
-def checkpoint_beside(target: Path, job: dict[str, Any]) -> Iterator[Checkpoint]:
+def checkpoint_beside(target: Path, job: Mapping[str, object]) -> Iterator[Checkpoint]:
     """The folder of a job: removed when it ends or its input is wrong, kept when it is stopped."""
     target = target.resolve()
-    job = job | {"numpy": np.__version__, "writer": store.WRITER}
+    job = {**job, "numpy": np.__version__, "writer": store.WRITER}
     checkpoint = Checkpoint(target.with_name(f".{target.name}.partial"), job)
     hint = f"progress is kept in {checkpoint.folder}: run the same command again to resume"
     try:
@@ -320,7 +307,7 @@ class Checkpoint:
     Without a job nothing is recorded: the folder is removed when the job ends, however it ends.
     """
 
-    def __init__(self, folder: Path, job: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, folder: Path, job: Mapping[str, object] | None = None) -> None:
         self.folder, self.is_kept = folder, job is not None
         self.stages: dict[str, Any] = {}
         if job is None:
