@@ -21,15 +21,8 @@ from embits.collection import Collection, load, load_coder
 from embits.collection.changes import working_folder
 from embits.errors import InputError
 from embits.file.overwrite import check_target, is_embits_file
-from embits.jobs.stream import (
-    Checkpoint,
-    Passes,
-    StepProgress,
-    Steps,
-    checkpoint_beside,
-    input_fingerprint,
-    open_large,
-)
+from embits.jobs import stream
+from embits.jobs.stream import Checkpoint, StepProgress, Steps
 from embits.readers import holds_words, new_source, read_source
 from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
@@ -108,8 +101,6 @@ def binarize(
         >>> bits.n_bits, len(bits), bits.most_similar("up", topn=1)[0][0]
         (64, 2, 'down')
     """
-    if cells is not None:
-        wanted_cells(cells, 1, 1)  # refuses what is no number of cells before the fit
     coder = _coder_of(coder, n_bits, method, params)
     if sample is not None and coder.__sklearn_is_fitted__():
         raise InputError("the coder is fitted, so sample would be ignored: leave it out")
@@ -191,7 +182,7 @@ def binarize_to_file(
     """
     coder = new_coder(method, n_bits, params)
     source = _source(
-        vectors, target, overwrite, cells, limit=limit, words=words, on_bad=on_bad,
+        vectors, target, overwrite, limit=limit, words=words, on_bad=on_bad,
         repeats=repeats, ids=ids, column=column, encoding=encoding,
     )  # fmt: skip
     sink = File(Path(target), overwrite, subwords)
@@ -222,7 +213,7 @@ def encode_to_file(
         InputError: The vectors have other dimensions than the coder takes.
     """
     inputs = () if isinstance(coder, Coder | BinaryVectors) else (coder,)
-    source = _source(vectors, target, overwrite, cells, inputs, **reading)
+    source = _source(vectors, target, overwrite, inputs, **reading)
     if isinstance(coder, BinaryVectors):
         coder = coder.coder
     elif not isinstance(coder, Coder):
@@ -316,12 +307,14 @@ def run(
 
     A large file is read in blocks, several times; what is small is read whole, for the same result.
     """
+    if cells is not None:
+        wanted_cells(cells, 1, 1)  # refuses what is no number of cells before the fit
     is_fitted = coder.__sklearn_is_fitted__()
     opened: WordVectors | Blocks
     if isinstance(vectors, WordVectors):
         opened = vectors
     else:
-        source, blocks = vectors, open_large(vectors, steps, None if is_fitted else coder)
+        source, blocks = vectors, stream.open_large(vectors, steps, None if is_fitted else coder)
         opened = blocks or read_source(source, steps.start("reading"))
         if is_fitted and opened.dims != (dims := coder.n_features_in_):
             found = f"vectors of {opened.dims} dimensions, but the coder takes {dims}"
@@ -334,13 +327,13 @@ def run(
                 coder.fit(matrix, progress=steps.start("fitting"))
             bits = BinaryVectors.encoded(opened, coder, lengths=lengths)
         else:
-            before, checksum = input_fingerprint(source), is_fitted and coder_checksum(coder)
+            before, checksum = stream.input_fingerprint(source), is_fitted and coder_checksum(coder)
             about = coder.method, repr(sorted(coder.get_params().items())), checksum
             job = {"input": before, "coder": about, "sample": sample, "lengths": lengths}
-            passes = Passes(resources.enter_context(sink.folder(job)), opened, steps)
+            passes = stream.Passes(resources.enter_context(sink.folder(job)), opened, steps)
             coder = coder if is_fitted else passes.fit(coder, sample)
             bits = passes.encode(coder, lengths, in_memory=sink.in_memory)
-            if input_fingerprint(source) != before:
+            if stream.input_fingerprint(source) != before:
                 raise InputError(f"{source.name}: it has changed while it was read")
         if cells is not None:
             steps.start("making cells")
@@ -372,7 +365,7 @@ class File:
     in_memory = False
 
     def folder(self, job: Mapping[str, object]) -> AbstractContextManager[Checkpoint]:
-        return checkpoint_beside(self.path, job)
+        return stream.checkpoint_beside(self.path, job)
 
     def write(self, bits: BinaryVectors) -> BinaryVectors:
         if not self.subwords:
@@ -426,15 +419,12 @@ def _source(
     vectors: Paths,
     target: AnyPath,
     overwrite: bool,
-    cells: int | str | None,
     inputs: Sequence[AnyPath] = (),
     **reading: Unpack[ReadOptions],
 ) -> Source:
-    """The vectors of a job, whose target is checked before they are fetched if that is possible."""
-    if cells is not None:
-        wanted_cells(cells, 1, 1)
+    """The vectors of a job that may write its target; it is checked before a file is fetched."""
     refuse_output(target)
-    if is_address(vectors):  # which is no input on the disk
+    if is_address(vectors):
         check_target(target, inputs, overwrite, codes=True)
     source = new_source(vectors, **reading)
     check_target(target, [*source.paths(), *inputs], overwrite, codes=True)

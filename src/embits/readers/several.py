@@ -107,7 +107,7 @@ class SeveralBlocks(Blocks):
             for block in each.read(own, words=words):
                 row, n_good = first + block.end.offset, block.end.rows
                 end = Position(row, row, n_good, row - n_good)
-                self._collect(each)
+                self._add_findings(each)
                 self.source.report(row, self._starts[-1])
                 yield block._replace(start=start, end=end, places=first + block.places)
                 start = end
@@ -119,7 +119,7 @@ class SeveralBlocks(Blocks):
         number = bisect_right(self._starts, place) - 1
         return self._files[number].locate(place - self._starts[number])
 
-    def _collect(self, opened: Blocks) -> None:
+    def _add_findings(self, opened: Blocks) -> None:
         """Take over the findings of a file, with its name."""
         found, opened.findings = opened.findings, Findings()
         if found.n_bad:
