@@ -123,6 +123,8 @@ def binarize(
         vectors = read_table(vectors, column, False if ids is not None else in_file)
     vectors = _word_vectors(vectors)
     if ids is not None:
+        if len(ids) != len(vectors):
+            raise InputError(f"{len(ids)} ids for {len(vectors)} rows of vectors")
         vectors = replace(vectors, words=ids)
     return run(vectors, coder, Memory(), steps, sample, lengths, cells)
 

@@ -256,9 +256,8 @@ class CountedBlocks(Blocks):
         of_words = Source(self.words_file) if self.words_file else source
         expected = f"one word per row; {NO_IDS}"
         if n_words < n_rows or (n_words > n_rows and source.limit is None):
-            raise of_words.read_error(
-                f"{n_words} words for {n_rows} rows of {source.name}", expected
-            )
+            found_words = f"{n_words} words for {n_rows} rows of {source.name}"
+            raise of_words.read_error(found_words, expected)
         if words is not None and "" in words and (self.words_file or source.words is not None):
             raise of_words.read_error("an empty word", expected, f"row {list(words).index('')}")
         if source.on_bad == "raise":
