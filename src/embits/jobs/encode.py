@@ -13,7 +13,7 @@ from typing import Any, Protocol, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import Progress
+from embits.arrays import Progress, to_numpy
 from embits.binary_vectors import BinaryVectors
 from embits.coders import DEFAULT_METHOD, Coder, coder_checksum, draw_rows, new_coder
 from embits.coders.registry import check_fit
@@ -454,7 +454,7 @@ def _word_vectors(vectors: Any) -> WordVectors:
     if vectors is None:
         raise InputError("vectors is None, expected a matrix, WordVectors or the path of a file")
     if isinstance(vectors, Mapping):
-        return WordVectors(list(vectors), list(vectors.values()))  # type: ignore[arg-type]
+        return WordVectors(list(vectors), to_numpy(list(vectors.values())))
     if hasattr(vectors, "index_to_key") or hasattr(vectors, "wv"):
         return from_keyed_vectors(getattr(vectors, "wv", vectors))
     return WordVectors(None, vectors)
