@@ -88,18 +88,20 @@ def to_numpy(array: Any) -> NDArray[Any]:
     if isinstance(array, np.ma.MaskedArray) and np.ma.is_masked(array):
         raise InputError("the array has masked values: fill them first by array.filled(value)")
     try:
-        found = np.asarray(array)
+        converted = np.asarray(array)
     except ValueError:
         raise InputError("rows of different lengths, expected a matrix of (n, dims)") from None
-    if found.dtype.kind == "U" and isinstance(array, list | tuple):
+    if converted.dtype.kind == "U" and isinstance(array, list | tuple):
         objects = np.array(array, object)
         if any(str(each).endswith("\0") for each in objects.flat):  # NumPy would cut that off
             return objects
-    if found.dtype.kind == "O" and found.ndim == 1:
-        return _stacked(found)
+    if converted.dtype.kind == "O" and converted.ndim == 1:
+        return _stack_vectors(converted)
     # A float type that NumPy lacks, such as bfloat16 of `ml_dtypes`.
-    is_small = found.dtype.kind == "V" and found.dtype.name.startswith(("bfloat16", "float"))
-    return found.astype(np.float32) if is_small else found
+    is_small = converted.dtype.kind == "V" and converted.dtype.name.startswith(
+        ("bfloat16", "float")
+    )
+    return converted.astype(np.float32) if is_small else converted
 
 
 def _is_tensor(array: Any) -> bool:
@@ -112,8 +114,8 @@ def _from_tensor(tensor: Any) -> NDArray[Any]:
     return np.asarray(tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor)
 
 
-def _stacked(column: NDArray[Any]) -> NDArray[Any]:
-    """A column of vectors as a matrix; one of anything else as it is."""
+def _stack_vectors(column: NDArray[Any]) -> NDArray[Any]:
+    """A column of vectors as a matrix; any other column unchanged."""
     first = next((cell for cell in column if cell is not None), None)
     if not isinstance(first, list | tuple | np.ndarray) and not _is_tensor(first):
         return column

@@ -82,13 +82,10 @@ def read_small(path: str | os.PathLike[str], most: int) -> bytes:
 
 def packed(name: str, array: Any) -> NDArray[np.uint8]:
     """`array` as contiguous packed bits, or an InputError that calls it `name`."""
-    if type(array) is not np.ndarray:
-        array = np.asarray(array)
-    if array.dtype != np.uint8:
-        raise InputError(f"{name} are {array.dtype}, expected packed bits: uint8 (see np.packbits)")
-    if not array.flags.c_contiguous:
-        array = np.ascontiguousarray(array)
-    return array  # type: ignore[no-any-return]
+    codes = np.asarray(array)
+    if codes.dtype != np.uint8:
+        raise InputError(f"{name} are {codes.dtype}, expected packed bits: uint8 (see np.packbits)")
+    return np.ascontiguousarray(codes)
 
 
 def packed_codes(codes: Any) -> NDArray[np.uint8]:
@@ -248,8 +245,8 @@ def too_large() -> InputError:
 
 def is_usual(weights: NDArray[Any]) -> bool:
     """Whether all numbers are finite, and small enough for their squares to be summed."""
-    # If there is a NaN, it is both the smallest and the largest, and compares as False.
-    # As Python's numbers, because float16 cannot hold the limit.
+    # A NaN is both the smallest and the largest, and compares as False. Python's floats hold the
+    # limit, float16 does not.
     least, most = (float(weights.min()), float(weights.max())) if weights.size else (0, 0)
     return least >= -MAX_WEIGHT and most <= MAX_WEIGHT
 

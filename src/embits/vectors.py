@@ -70,7 +70,7 @@ class WordVectors:
         return len(self.matrix)
 
     def __repr__(self) -> str:
-        # That of a dataclass would print every word.
+        # The default of a dataclass prints every word.
         return f"<{type(self).__name__}: {len(self):,} × {self.dims} floats>"
 
     @property

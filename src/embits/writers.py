@@ -106,10 +106,6 @@ def _write_binary(file: BinaryIO, words: Sequence[str], dims: int, rows: Rows) -
         file.write(word.encode() + b" " + row.astype("<f4").tobytes() + b"\n")
 
 
-def _write_npy(file: BinaryIO, words: Sequence[str], dims: int, matrix: Floats) -> None:
-    np.save(file, matrix, allow_pickle=False)
-
-
 def _write_npz(file: BinaryIO, words: Sequence[str], dims: int, matrix: Floats) -> None:
     check_words(words, r"\0$", "an .npz file")  # strings in NumPy lose NULs at their end
     np.savez(file, words=np.array(list(words)), matrix=matrix)
@@ -143,7 +139,7 @@ _BY_ROW: dict[str, Writer] = {  # rows may be any iterable
     ".bin": _write_binary,
 }
 _WHOLE: dict[str, Writer] = {  # rows are a matrix
-    ".npy": _write_npy,
+    ".npy": lambda file, words, dims, matrix: np.save(file, matrix, allow_pickle=False),
     ".npz": _write_npz,
     ".safetensors": _write_safetensors,
     ".parquet": _write_parquet,

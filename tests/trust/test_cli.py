@@ -115,8 +115,9 @@ def test_a_process_that_is_terminated_leaves_no_temporary_folder(folder, tmp_pat
     coder = embits.load(folder / "b.safetensors").coder
     embits.open_collection(tmp_path / "c", coder).add(clustered(9, dims=32), list("abcdefghi"))
     before = contents(tmp_path / "c")
-    code = _STOPPED_AT.format(module="embits.jobs.encode", name="_encode_file")
-    code = code.replace("SIGINT", "SIGTERM").replace("import embits,", "import embits.jobs.encode,")
+    code = _STOPPED_AT.format(module="embits.jobs.stream", name="Passes")
+    code = code.replace("SIGINT", "SIGTERM").replace("import embits,", "import embits.jobs.stream,")
+    code = code.replace("real =", "module.STREAM_FROM = -1; real =")
     done = subprocess.run(
         [sys.executable, "-c", code, "add", tmp_path / "c", folder / "v.vec"],
         capture_output=True,

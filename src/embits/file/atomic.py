@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 try:
     import fcntl
-except ImportError:  # Windows: stale files stay, as nothing tells whether their writer still runs
+except ImportError:  # Windows: stale files stay, as their writer may still run
     fcntl = None  # type: ignore[assignment]
 
 
@@ -21,9 +21,8 @@ def atomic_write(
 ) -> Iterator[BinaryIO]:
     """A file to write, which replaces `path` once it is complete and on the disk.
 
-    Until then only its owner may open it. Of a symbolic link, what it points to is replaced. With
-    `like`, the link itself is replaced, and the file gets the permissions of that one. `check` is
-    called last.
+    Until then only its owner may open it. The target of a symbolic link is replaced. With `like`,
+    the link itself is, and the file gets the permissions of `like`. `check` is called last.
     """
     path = path.absolute() if like else path.resolve()
     _remove_stale(path)
@@ -56,7 +55,7 @@ def _final_mode(old: Path, temporary: Path) -> int:
     """The permissions of the old file, or those that new files get here."""
     with contextlib.suppress(OSError):
         return old.stat().st_mode & 0o777
-    try:  # an empty file tells: to ask for the umask is to set it, which other threads would see
+    try:  # of an empty file: reading the umask sets it for all threads
         with temporary.open("xb") as empty:
             return os.fstat(empty.fileno()).st_mode & 0o777
     finally:

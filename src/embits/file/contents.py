@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, NamedTuple, TypeAlias
@@ -63,13 +62,16 @@ def byte_counts(rows: Segment, coder: Coder, subwords: Subwords | None) -> ByteC
     )
 
 
-def to_contents(rows: Segment, coder: Coder, subwords: Subwords | None = None) -> Contents:
+def to_contents(
+    rows: Segment, coder: Coder, subwords: Subwords | None = None, *, with_coder: bool = True
+) -> Contents:
     """The tensors and facts that a file holds."""
     if not is_registered(coder):
         name = type(coder).__name__
         raise InputError(f"{name} is not registered: call embits.register_coder({name}) first")
     check_padding(rows.codes, coder.n_bits_)
-    tensors: dict[str, Any] = {f"coder.{name}": a for name, a in coder.state().items()}
+    state = coder.state() if with_coder else {}
+    tensors: dict[str, Any] = {f"{store.CODER}{name}": array for name, array in state.items()}
     tensors |= {} if rows.cells is None else rows.cells.tensors
     tensors |= pack(rows.ids) if isinstance(rows.ids, Vocabulary) else {}
     parts = {} if subwords is None else subwords.to_tensors()
@@ -92,7 +94,15 @@ def to_contents(rows: Segment, coder: Coder, subwords: Subwords | None = None) -
     left_out = tuple(name for name, is_lacking in lacks.items() if is_lacking)
     about = coder.n_bits_, coder.n_features_in_, coder.method, coder.get_params()
     base = None if lengths is None else lengths.base
-    return Contents(rows.codes, *about, tensors, left_out=left_out, lengths_base=base)
+    # Readers of version 2 ignore columns and whitening, and call 8-bit numbers of a coder damaged.
+    is_new = bool(rows.columns) or "whitening" in state
+    is_new |= any(array.dtype == np.int8 for array in state.values())
+    version = store.VERSION_WITH_MORE if is_new else store.VERSION
+    if rows.cells is not None:  # which they would take for codes in row order
+        version = store.VERSION_WITH_CELLS
+    return Contents(
+        rows.codes, *about, tensors, version=version, left_out=left_out, lengths_base=base
+    )
 
 
 def open_parts(path: Path, *, verify: bool = False, mapped: bool = True) -> Parts:
@@ -130,9 +140,7 @@ def verify_unless_replaced(path: Path, opened: os.stat_result) -> None:
 
 def write_piece(path: Path, rows: Segment, coder: Coder, like: Path) -> None:
     """Write a piece of a collection, with the permissions of `like`: rows, without their coder."""
-    contents = to_contents(rows, coder)
-    tensors = {k: v for k, v in contents.tensors.items() if not k.startswith("coder.")}
-    write(path, replace(contents, tensors=tensors), like=like)
+    write(path, to_contents(rows, coder, with_coder=False), like=like)
 
 
 def open_piece(path: Path, coder: Coder, *, verify: bool = False, mapped: bool = True) -> Segment:

@@ -68,7 +68,7 @@ def check_folder(folder: AnyPath, names: Iterable[str], overwrite: bool = False)
 
 
 def is_same_file(a: AnyPath, b: AnyPath) -> bool:
-    """Whether two names are one file on the disk; a file that is not there is no other's equal."""
+    """Whether two names are one file on the disk; False if one does not exist."""
     try:
         return Path(a).samefile(b)
     except (OSError, ValueError):

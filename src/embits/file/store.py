@@ -6,14 +6,13 @@ them against their checksums; it reads no other tensor.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import math
 import mmap
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,10 +45,10 @@ DTYPES = {
 CODER = "coder."  # the start of the names of what the coder has learned
 CELLS = "cells."  # the start of the names of the tensors of cells
 COLUMN = "column."  # the start of the name of a column's tensor
-TEXT = "text."  # and of a tensor of a text encoder
-WHITENING = "coder.whitening"  # which an encoder must not ignore
+TEXT = "text."  # the start of the name of a tensor of a text encoder
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
 Strings: TypeAlias = Mapping[str, str]
+Fail: TypeAlias = Callable[[str], NoReturn]  # called with what is wrong
 _NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 _LIMITS = Limits(MAX_HEADER, MAX_HEADER, 2000)
 _CHECKSUM = re.compile("[0-9a-f]{64}", re.ASCII)
@@ -78,7 +77,7 @@ def _plain(value: Any) -> Any:
     raise InputError(f"the coder's parameter {value!r} cannot be stored: {hint}")
 
 
-def parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, str]]:
+def parse_header(header: bytes, fail: Fail) -> tuple[dict[str, Any], dict[str, str]]:
     """The entries of the tensors, and the metadata; `fail` is called with what is wrong."""
     try:
         entries = parse_json(header, _LIMITS, strict=True)
@@ -103,7 +102,7 @@ def parse_header(header: bytes, fail: Any) -> tuple[dict[str, Any], dict[str, st
     return entries, metadata
 
 
-def check_extents(entries: Mapping[str, Any], data_size: int, fail: Any) -> None:
+def check_extents(entries: Mapping[str, Any], data_size: int, fail: Fail) -> None:
     """Tensors must fill the data exactly, in order, each as long as its shape says."""
     end = 0
     for name, entry in entries.items():
@@ -141,31 +140,7 @@ def whole_number(text: str) -> int:
 
 
 MAX_BASE = 1024  # beyond it a length is no float64
-_PIECE_BYTES = 1 << 20  # of a file that is copied
 _HINT_BYTES = 1000
-
-
-@dataclass(frozen=True)
-class CodesOnDisk:
-    """Packed codes in a file of their own, to be copied in pieces and never held in memory."""
-
-    path: Path  # nothing but the codes, row by row
-    shape: tuple[int, int]  # rows, and bytes of a code
-    dtype: np.dtype[np.uint8] = field(default=np.dtype(np.uint8), init=False)
-
-    @property
-    def nbytes(self) -> int:
-        return self.shape[0] * self.shape[1]
-
-    def pieces(self) -> Iterator[bytes]:
-        with self.path.open("rb") as file:
-            left = self.nbytes
-            while left:
-                piece = file.read(min(left, _PIECE_BYTES))
-                if not piece:
-                    raise OSError(errno.EIO, "cut short while it was read", str(self.path))
-                left -= len(piece)
-                yield piece
 
 
 @dataclass(frozen=True)
@@ -199,28 +174,23 @@ class Contents:
     params: Mapping[str, Any]  # the coder's
     tensors: Mapping[str, Any] = field(default_factory=dict)  # all other arrays
     writer: str = WRITER  # name and version of the program that wrote the file
-    version: int = VERSION  # of the format
+    version: int = VERSION  # the oldest format whose readers ignore no part of it
     left_out: tuple[str, ...] = ()  # parts that were left out to make the file smaller
     lengths_base: int | None = None  # where the scale of the tensor `lengths` starts
     text: Mapping[str, Any] | None = None  # the settings of a text encoder
 
 
-Tensor: TypeAlias = NDArray[Any] | CodesOnDisk | RowsInBlocks
+Tensor: TypeAlias = NDArray[Any] | RowsInBlocks
 
 
-def write(
-    path: Path, contents: Contents, codes: CodesOnDisk | None = None, *, like: Path | None = None
-) -> None:
-    """Write a file atomically; the same contents give the same bytes.
-
-    `codes` are copied in place of `contents.codes`; `like` is that of `atomic_write`.
-    """
-    first: Tensor = codes or np.ascontiguousarray(contents.codes, dtype=np.uint8)
-    tensors: dict[str, Tensor] = {"codes": first}
+def write(path: Path, contents: Contents, *, like: Path | None = None) -> None:
+    """Write a file atomically, `like` another; the same contents give the same bytes."""
+    codes = np.ascontiguousarray(contents.codes, dtype=np.uint8)
+    tensors: dict[str, Tensor] = {"codes": codes}
     # By falling item size after the codes, so that all are aligned.
     rest = sorted(contents.tensors.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
-    if rest and first.nbytes % 8:  # safetensors allows no gap: the padding is a tensor
-        tensors["padding"] = np.zeros(-first.nbytes % 8, dtype=np.uint8)
+    if rest and codes.nbytes % 8:  # safetensors allows no gap: the padding is a tensor
+        tensors["padding"] = np.zeros(-codes.nbytes % 8, dtype=np.uint8)
     for name, array in rest:
         own = array.dtype.newbyteorder("<")
         is_whole = isinstance(array, np.ndarray)
@@ -242,14 +212,8 @@ def write(
 
 def _header(contents: Contents, tensors: Mapping[str, Tensor], checksums: Strings) -> bytes:
     """The header's bytes, padded so that the tensors start on a 64-byte boundary."""
-    more = "lengths", "floats", WHITENING
-    has_more = any(name in more or name.startswith((COLUMN, TEXT)) for name in tensors)
-    has_more |= any(tensor.dtype == np.int8 for tensor in tensors.values())  # 0.2: "damaged"
-    version = VERSION_WITH_MORE if has_more else contents.version
-    if any(name.startswith(CELLS) for name in tensors):
-        version = VERSION_WITH_CELLS
     metadata = {
-        "format": FORMAT, "format_version": str(version), "writer": contents.writer,
+        "format": FORMAT, "format_version": str(contents.version), "writer": contents.writer,
         "bits": str(contents.n_bits), "dims": str(contents.dims), "method": contents.method,
         "params": params_json(contents.params), "sha256": json.dumps(dict(checksums)),
     }  # fmt: skip
@@ -319,7 +283,7 @@ def _view(data: mmap.mmap | bytes, start: int, entry: Mapping[str, Any]) -> NDAr
     return flat.reshape(entry["shape"])
 
 
-def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
+def _contents(tensors: Arrays, metadata: Strings, fail: Fail) -> Contents:
     try:
         n_bits, dims = whole_number(metadata["bits"]), whole_number(metadata["dims"])
         method, writer = metadata["method"], metadata["writer"]
@@ -349,7 +313,7 @@ def _contents(tensors: Arrays, metadata: Strings, fail: Any) -> Contents:
     )
 
 
-def _check_sums(tensors: Arrays, metadata: Strings, fail: Any) -> None:
+def _check_sums(tensors: Arrays, metadata: Strings, fail: Fail) -> None:
     """Read tensors and compare them with their checksums."""
     try:
         checksums = parse_json(metadata["sha256"], _LIMITS, strict=True)
@@ -361,7 +325,7 @@ def _check_sums(tensors: Arrays, metadata: Strings, fail: Any) -> None:
             fail(f"damaged: the bytes of tensor {name!r} do not match its checksum")
 
 
-def _check_values(tensors: Arrays, contents: Contents, fail: Any) -> None:
+def _check_values(tensors: Arrays, contents: Contents, fail: Fail) -> None:
     """Floats must be finite, and padding bits zero."""
     for name, array in tensors.items():
         flat = array.ravel()  # it may be large

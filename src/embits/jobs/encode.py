@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping
-from contextlib import closing, nullcontext
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Protocol, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from embits.arrays import Progress
+from embits.arrays import Progress, to_numpy
 from embits.binary_vectors import BinaryRows, BinaryVectors
 from embits.coders import DEFAULT_METHOD, Coder, coder_checksum, draw_rows, new_coder
 from embits.coders.registry import check_fit
 from embits.collection import Collection, load, load_coder
 from embits.collection.changes import working_folder
 from embits.collection.opening import load_file
-from embits.errors import InputError, ReadWarning
+from embits.errors import InputError
 from embits.file.overwrite import check_target, is_embits_file
 from embits.jobs import stream
-from embits.jobs.stream import Passes, StepProgress, Steps, open_large
-from embits.readers import holds_words, new_source, open_blocks, read_source
+from embits.jobs.stream import Checkpoint, StepProgress, Steps
+from embits.readers import holds_words, new_source, read_source
+from embits.readers.blocks import Blocks
+from embits.readers.formats import recognize
 from embits.readers.gensim_models import KeyedVectors, from_keyed_vectors
 from embits.readers.parquet import is_table, read_columns, read_table
 from embits.readers.several import are_paths
-from embits.readers.source import IdColumn, OnBad, Paths, Reading, Repeats, Source, Words
+from embits.readers.source import (
+    AnyPath,
+    IdColumn,
+    OnBad,
+    Paths,
+    ReadOptions,
+    Repeats,
+    Source,
+    Words,
+)
 from embits.remote import is_address, refuse_output
 from embits.search.cells import wanted_cells
 from embits.segment import LENGTHS
@@ -92,11 +102,10 @@ def binarize(
         >>> bits.n_bits, len(bits), bits.most_similar("up", topn=1)[0][0]
         (64, 2, 'down')
     """
-    if cells is not None:
-        wanted_cells(cells, 1, 1)  # refuses what is no number of cells before the fit
-    coder = _chosen_coder(coder, n_bits, method, params)
+    coder = _coder_of(coder, n_bits, method, params)
     if sample is not None and coder.__sklearn_is_fitted__():
         raise InputError("the coder is fitted, so sample would be ignored: leave it out")
+    steps = Steps(lambda name, *done: progress(*done) if progress and name == "fitting" else None)
     has_columns = are_paths(vectors) or is_table(vectors)
     in_file = ids if has_columns and (ids is False or isinstance(ids, str)) else None
     ids = None if ids is None or in_file is not None else normalize_ids(ids)
@@ -107,7 +116,7 @@ def binarize(
         source = new_source(vectors, ids=in_file, column=column, encoding=encoding)
         if ids is None or not holds_words(source):
             source = source if ids is None else replace(source, words=ids)
-            return _in_cells(_binarize_file(source, coder, sample, progress, lengths), cells)
+            return run(source, coder, Memory(), steps, sample, lengths, cells)
         vectors = read_source(source)
     elif encoding != "utf-8" or (column is not None and not has_columns):
         raise InputError("column is for a table or file, and encoding for the path of a file")
@@ -118,12 +127,12 @@ def binarize(
         if len(ids) != len(vectors):
             raise InputError(f"{len(ids)} ids for {len(vectors)} rows of vectors")
         vectors = replace(vectors, words=ids)
-    return _in_cells(_binarize(vectors, coder, sample, progress, lengths), cells)
+    return run(vectors, coder, Memory(), steps, sample, lengths, cells)
 
 
 def binarize_to_file(
     vectors: Paths,
-    target: str | os.PathLike[str],
+    target: AnyPath,
     /,  # NearLossless has a parameter `target`
     n_bits: int | None = None,
     method: str = DEFAULT_METHOD,
@@ -175,40 +184,24 @@ def binarize_to_file(
         >>> folder.cleanup()
     """
     coder = new_coder(method, n_bits, params)
-    _check_before(vectors, target, overwrite, cells)
-    source = new_source(
-        vectors, limit=limit, words=words, on_bad=on_bad, repeats=repeats, ids=ids, column=column,
-        encoding=encoding,
+    source = _source(
+        vectors, target, overwrite, limit=limit, words=words, on_bad=on_bad,
+        repeats=repeats, ids=ids, column=column, encoding=encoding,
     )  # fmt: skip
-    path, steps = Path(target), Steps(progress)
-    check_target(path, source.paths(), overwrite, codes=True)
-    blocks = open_large(source, steps, coder)
-    if blocks is None:
-        floats = read_source(source, steps.start("reading"))
-        binary = _binarize(floats, coder, sample, steps.start("fitting"), lengths)
-        if not subwords:
-            binary.subwords = None
-        binary = _in_cells(binary, cells, steps)
-        binary.save(path, overwrite=overwrite)
-        return binary
-    params = coder.get_params()
-    job = {"verb": "binarize", "coder": [method, params], "sample": sample, "lengths": lengths}
-    with stream.checkpoint_beside(path, source, job) as checkpoint:
-        passes = Passes(checkpoint, blocks, steps)
-        passes.write(path, passes.fit_once(coder, sample), lengths, cells)
-    return load_file(path)
+    sink = File(Path(target), overwrite, subwords)
+    return run(source, coder, sink, Steps(progress), sample, lengths, cells)
 
 
 def encode_to_file(
-    coder: Coder | BinaryVectors | str | os.PathLike[str],
+    coder: Coder | BinaryVectors | AnyPath,
     vectors: Paths,
-    target: str | os.PathLike[str],
+    target: AnyPath,
     *,
     lengths: bool = False,
     cells: int | str | None = None,
     overwrite: bool = False,
     progress: StepProgress | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[ReadOptions],
 ) -> BinaryVectors:
     """Encode a file of vectors of any size with a fitted coder, into a file of bits.
 
@@ -222,60 +215,15 @@ def encode_to_file(
     Raises:
         InputError: The vectors have other dimensions than the coder takes.
     """
-    _check_before(vectors, target, overwrite, cells)
-    source = new_source(vectors, **reading)
-    return _encode_file(coder, source, target, lengths, overwrite, progress, cells)
-
-
-def _in_cells(
-    bits: BinaryVectors, cells: int | str | None, steps: Steps | None = None
-) -> BinaryVectors:
-    if cells is not None and steps is not None:
-        steps.start("making cells")
-    return bits if cells is None else bits.with_cells(cells)
-
-
-def _check_before(vectors: Any, target: Any, overwrite: bool, cells: Any) -> None:
-    """Refuse a target before a file is fetched; inputs on the disk are compared with it later."""
-    if cells is not None:
-        wanted_cells(cells, 1, 1)
-    refuse_output(target)
-    if is_address(vectors):
-        check_target(target, (), overwrite, codes=True)
-
-
-def _encode_file(
-    coder: Any,
-    source: Source,
-    target: Any,
-    lengths: bool,
-    overwrite: bool,
-    progress: Any,
-    cells: int | str | None = None,
-) -> BinaryVectors:
-    path, steps = Path(target), Steps(progress)
-    name, inputs = "the coder", [*source.paths()]
-    if isinstance(coder, Coder | BinaryRows):
-        fitted = coder if isinstance(coder, Coder) else coder.coder
-        fitted.check_fitted()
-    else:
-        fitted, name, inputs = load_coder(coder), f"the coder in {coder}", [*inputs, coder]
-    check_target(path, inputs, overwrite, codes=True)
-    opened = open_large(source, steps) or read_source(source, steps.start("reading"))
-    dims, taken = opened.dims, fitted.n_features_in_
-    if dims != taken:
-        raise InputError(f"{source.name}: vectors of {dims} dimensions, but {name} takes {taken}")
-    if isinstance(opened, WordVectors):
-        binary = BinaryVectors.encoded(opened, fitted, lengths=lengths)
-        binary = _in_cells(binary, cells, steps)
-        binary.save(path, overwrite=overwrite)
-        return binary
-    params = repr(sorted(fitted.get_params().items()))
-    identity = [fitted.method, params, coder_checksum(fitted)]
-    job = {"verb": "encode", "coder": identity, "lengths": lengths}
-    with stream.checkpoint_beside(path, source, job) as checkpoint:
-        Passes(checkpoint, opened, steps).write(path, fitted, lengths, cells)
-    return load_file(path)
+    inputs = () if isinstance(coder, Coder | BinaryRows) else (coder,)
+    source = _source(vectors, target, overwrite, inputs, **reading)
+    if isinstance(coder, BinaryRows):
+        coder = coder.coder
+    elif not isinstance(coder, Coder):
+        coder = load_coder(coder)
+    coder.check_fitted()
+    sink = File(Path(target), overwrite)
+    return run(source, coder, sink, Steps(progress), lengths=lengths, cells=cells)
 
 
 def encode_to_collection(
@@ -286,7 +234,7 @@ def encode_to_collection(
     lengths: bool = False,
     update: bool = False,
     progress: StepProgress | None = None,
-    **reading: Unpack[Reading],
+    **reading: Unpack[ReadOptions],
 ) -> int:
     """Add a file of vectors of any size to a collection, in one change.
 
@@ -311,78 +259,183 @@ def encode_to_collection(
     kept = tuple(columns or ())
     source = replace(new_source(vectors, **reading), keeps_numbers=False, kept=kept)
     table = None if columns is None else read_columns(source)
-
-    def change(rows: Any, **given: Any) -> None:
-        if table is not None:
-            given["columns"] = table if len(table) == len(rows) else table.take(_rows_read(source))
-        (collection.upsert if update else collection.add)(rows, **given)
-
+    sink = IntoCollection(collection, source, table, update)
     if not source.files and (is_embits_file(source.path) or source.path.is_dir()):
         with source.fetched.named() if source.fetched else nullcontext():
             bits = load(source.path, verify=source.fetched is not None)
         if (limit := reading.get("limit")) is not None and limit < len(bits):
             bits = bits.subset(rows=np.arange(limit))
-        change(bits)
+        sink.put(bits)
         return len(bits)
     if collection.manifest.keep:
         floats = read_source(source, Steps(progress).start("reading"))
-        change(floats, lengths=lengths)
+        sink.put(floats, lengths=lengths)
         return len(floats)
+    collection.coder.check_fitted()
     if len(collection):
         lengths = LENGTHS in collection.snapshot().columns
-    # Codes are written to a temporary file first: they may be larger than memory.
-    with working_folder(collection.path) as folder:
-        with warnings.catch_warnings():  # that its progress is kept: a working folder is not
-            warnings.filterwarnings("ignore", "progress is kept", ReadWarning)
-            try:
-                target = folder / "codes"
-                bits = _encode_file(collection.coder, source, target, lengths, False, progress)
-            except KeyboardInterrupt:
-                raise KeyboardInterrupt("interrupted; nothing was added") from None
-        change(bits)
-        return len(bits)
+    try:
+        return len(run(source, collection.coder, sink, Steps(progress), lengths=lengths))
+    except KeyboardInterrupt:
+        if sink.has_begun:
+            raise
+        raise KeyboardInterrupt("interrupted; nothing was added") from None
+
+
+# -- one loop, and where its rows go ---------------------------------------------------------------
+
+
+class Sink(Protocol):
+    """Where the encoded rows of a job go."""
+
+    in_memory: bool
+    """Whether codes are read into memory, and not mapped from the folder of the job."""
+
+    def folder(self, job: Mapping[str, object]) -> AbstractContextManager[Checkpoint]:
+        """The folder of a job that reads its input in blocks."""
+
+    def write(self, bits: BinaryVectors) -> BinaryVectors:
+        """Store all rows; returns them as the caller gets them."""
+
+
+def run(
+    vectors: WordVectors | Source,
+    coder: Coder,
+    sink: Sink,
+    steps: Steps,
+    sample: int | None = None,
+    lengths: bool = False,
+    cells: int | str | None = None,
+) -> BinaryVectors:
+    """Fit the coder if it is not fitted, encode the vectors, and write the rows to a sink.
+
+    A large file is read in blocks, several times; what is small is read whole, for the same result.
+    """
+    if cells is not None:
+        wanted_cells(cells, 1, 1)  # refuses what is no number of cells before the fit
+    is_fitted = coder.__sklearn_is_fitted__()
+    opened: WordVectors | Blocks
+    if isinstance(vectors, WordVectors):
+        opened = vectors
+    else:
+        source, blocks = vectors, stream.open_large(vectors, steps, None if is_fitted else coder)
+        opened = blocks or read_source(source, steps.start("reading"))
+        if is_fitted and opened.dims != (dims := coder.n_features_in_):
+            found = f"vectors of {opened.dims} dimensions, but the coder takes {dims}"
+            raise InputError(f"{source.name}: {found}")
+    with ExitStack() as resources:
+        if isinstance(opened, WordVectors):
+            if not is_fitted:
+                rows = draw_rows(len(opened), sample, coder)
+                matrix = opened.matrix if rows is None else opened.matrix[rows]
+                coder.fit(matrix, progress=steps.start("fitting"))
+            bits = BinaryVectors.encoded(opened, coder, lengths=lengths)
+        else:
+            before, checksum = stream.input_fingerprint(source), is_fitted and coder_checksum(coder)
+            about = coder.method, repr(sorted(coder.get_params().items())), checksum
+            job = {"input": before, "coder": about, "sample": sample, "lengths": lengths}
+            passes = stream.Passes(resources.enter_context(sink.folder(job)), opened, steps)
+            coder = coder if is_fitted else passes.fit(coder, sample)
+            bits = passes.encode(coder, lengths, in_memory=sink.in_memory)
+            if stream.input_fingerprint(source) != before:
+                raise InputError(f"{source.name}: it has changed while it was read")
+        if cells is not None:
+            steps.start("making cells")
+            bits = bits.with_cells(cells)
+        return sink.write(bits)
+
+
+class Memory:
+    """A sink that returns the rows. No floats of a large file come into memory, all codes do."""
+
+    in_memory = True
+
+    @contextmanager
+    def folder(self, job: Mapping[str, object]) -> Iterator[Checkpoint]:
+        with tempfile.TemporaryDirectory(prefix="embits-") as folder:
+            yield Checkpoint(Path(folder))
+
+    def write(self, bits: BinaryVectors) -> BinaryVectors:
+        return bits
+
+
+@dataclass
+class File:
+    """A sink that writes a file. The folder beside it stays if the job is stopped."""
+
+    path: Path
+    overwrite: bool
+    subwords: bool = True  # whether those of fastText are kept
+    in_memory = False
+
+    def folder(self, job: Mapping[str, object]) -> AbstractContextManager[Checkpoint]:
+        return stream.checkpoint_beside(self.path, job)
+
+    def write(self, bits: BinaryVectors) -> BinaryVectors:
+        if not self.subwords:
+            bits.subwords = None
+        bits.save(self.path, overwrite=self.overwrite)
+        return load_file(self.path)
+
+
+@dataclass
+class IntoCollection:
+    """A sink that adds the rows to a collection, or updates those whose ids exist."""
+
+    collection: Collection
+    source: Source
+    table: Any  # the columns of all rows of the source, of Arrow, if some are kept
+    update: bool
+    has_begun: bool = False
+    in_memory = False  # there may be more codes than memory
+
+    @contextmanager
+    def folder(self, job: Mapping[str, object]) -> Iterator[Checkpoint]:
+        with working_folder(self.collection.path) as folder:
+            yield Checkpoint(folder)
+
+    def write(self, bits: BinaryVectors) -> BinaryVectors:
+        self.put(bits)
+        return bits
+
+    def put(self, rows: BinaryRows | WordVectors, lengths: bool = False) -> None:
+        """Add rows, and those of the table that were not left out, in one change."""
+        self.has_begun, table = True, self.table
+        if table is not None and len(table) != len(rows):
+            table = table.take(_rows_read(self.source))
+        change = self.collection.upsert if self.update else self.collection.add
+        change(rows, columns=table, lengths=lengths)
 
 
 def _rows_read(source: Source) -> list[int]:
     """The numbers of the rows of a table that are not left out."""
     words: list[str] = []
     rows: list[int] = []
-    with warnings.catch_warnings(action="ignore"):  # told before
-        opened: Any = open_blocks(source)
-        for block in opened.read(opened.first, words=opened.named):
+    with warnings.catch_warnings(action="ignore"):  # they were shown before
+        opened = recognize(source).open(source)
+        for block in opened.read(opened.first, words=opened.has_words):
             words += block.words or ()
             rows += block.places.tolist()
     return sorted(dict(zip(words[::-1], rows[::-1], strict=True)).values()) if words else rows
 
 
-def _binarize(
-    vectors: WordVectors, coder: Coder, sample: int | None, progress: Any, lengths: bool
-) -> BinaryVectors:
-    if not coder.__sklearn_is_fitted__():
-        rows = draw_rows(len(vectors), sample, coder)
-        coder.fit(vectors.matrix if rows is None else vectors.matrix[rows], progress=progress)
-    return BinaryVectors.encoded(vectors, coder, lengths=lengths)
+def _source(
+    vectors: Paths,
+    target: AnyPath,
+    overwrite: bool,
+    inputs: Sequence[AnyPath] = (),
+    **reading: Unpack[ReadOptions],
+) -> Source:
+    """The vectors of a job that may write its target; it is checked before a file is fetched."""
+    refuse_output(target)
+    if is_address(vectors):
+        check_target(target, inputs, overwrite, codes=True)
+    source = new_source(vectors, **reading)
+    check_target(target, [*source.paths(), *inputs], overwrite, codes=True)
+    return source
 
 
-def _binarize_file(
-    source: Source, coder: Coder, sample: int | None, progress: Progress | None, lengths: bool
-) -> BinaryVectors:
-    """A file: read whole if it is small, in blocks otherwise, with the codes alone in memory."""
-    steps = Steps(lambda step, *done: progress(*done) if progress and step == "fitting" else None)
-    blocks = open_large(source, steps, coder)
-    if blocks is None:
-        return _binarize(read_source(source), coder, sample, progress, lengths)
-    with tempfile.TemporaryDirectory(prefix="embits-") as folder:
-        with closing(stream.Checkpoint(Path(folder, "checkpoint"), {})) as checkpoint:
-            passes = Passes(checkpoint, blocks, steps)
-            if not coder.__sklearn_is_fitted__():
-                passes.fit(coder, sample)
-            path, rows = passes.encode(coder, lengths)
-        codes = np.fromfile(path, np.uint8).reshape(passes.n_rows, -1)
-        return BinaryVectors.of_segment(replace(rows, codes=codes), coder)
-
-
-def _chosen_coder(
+def _coder_of(
     coder: Coder | None, n_bits: int | None, method: str | None, params: Mapping[str, Any]
 ) -> Coder:
     if coder is None:
@@ -390,8 +443,8 @@ def _chosen_coder(
     if not isinstance(coder, Coder):
         hint = "a coder such as embits.ITQ(n_bits=64); method= takes the name of a method"
         raise InputError(f"coder is {coder!r}, expected {hint}")
-    given = {"n_bits": n_bits, "method": method, **params}
-    if names := [name for name, value in given.items() if value is not None]:
+    others = {"n_bits": n_bits, "method": method, **params}
+    if names := [name for name, value in others.items() if value is not None]:
         raise InputError(f"coder is given, so {', '.join(names)} would be ignored: leave it out")
     check_fit(type(coder))
     return coder
@@ -403,7 +456,7 @@ def _word_vectors(vectors: Any) -> WordVectors:
     if vectors is None:
         raise InputError("vectors is None, expected a matrix, WordVectors or the path of a file")
     if isinstance(vectors, Mapping):
-        return WordVectors(list(vectors), list(vectors.values()))  # type: ignore[arg-type]
+        return WordVectors(list(vectors), to_numpy(list(vectors.values())))
     if hasattr(vectors, "index_to_key") or hasattr(vectors, "wv"):
         return from_keyed_vectors(getattr(vectors, "wv", vectors))
     return WordVectors(None, vectors)

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from embits import errors
 from embits.arrays import BLOCK_ROWS, LazyRows
+from embits.binary_vectors import BinaryVectors
 from embits.bounded_json import Limits, parse_json
 from embits.checks import read_small
 from embits.coders import Coder, draw_rows
@@ -31,17 +32,15 @@ from embits.collection.changes import LOCK, open_own, writer_lock
 from embits.errors import EmbitsError, InputError, ReadError, TrainingError, warn_caller
 from embits.file import store
 from embits.file.atomic import atomic_write
-from embits.file.contents import read_coder, to_contents, write_coder
+from embits.file.contents import read_coder, write_coder
 from embits.ids.keys import Ids, RowNumbers
 from embits.ids.segments import SegmentIds
 from embits.ids.vocabulary import Vocabulary
 from embits.readers import open_blocks
 from embits.readers.blocks import Block, Blocks, Findings, Position
 from embits.readers.source import Source, is_compressed
-from embits.search.cells import wanted_cells
 from embits.search.stored import RowMap
 from embits.segment import LENGTHS, Lengths, Segment, vector_lengths
-from embits.snapshot import in_new_cells
 
 StepProgress: TypeAlias = Callable[[str, int, int], None]  # the step's name, done, total
 Places: TypeAlias = NDArray[np.int64]
@@ -49,12 +48,11 @@ Places: TypeAlias = NDArray[np.int64]
 STREAM_FROM = 64 << 20  # bytes of a file; a smaller one is read whole, for the same result
 STREAM_PACKED_FROM = 16 << 20
 SHUFFLED = 8  # times larger, if the fit shuffles rows: it needs them in memory to be fast
-_EDGE_BYTES = 1 << 16
 SECONDS_APART = 2.0  # at least, between two records of the state
 _BYTES_AT_ONCE = 1 << 20
 _MAX_STATE = 1 << 26
 _STATE = "state.json"
-_OURS = (_STATE, "coder", "codes", "lengths", "floats", "words", "ends", "places")
+_JOB_FILES = (_STATE, "coder", "codes", "lengths", "floats", "words", "ends", "places")
 
 
 class Steps:
@@ -87,45 +85,30 @@ def open_large(source: Source, steps: Steps, fits: Coder | None = None) -> Block
     return open_blocks(replace(source, progress=steps))
 
 
-def file_identity(path: Path) -> dict[str, Any]:
-    """A file's path, size and time of change, and a checksum of its first and last bytes."""
-    with path.open("rb") as file:
-        status = os.fstat(file.fileno())
-        edges = file.read(_EDGE_BYTES)
-        file.seek(max(0, status.st_size - _EDGE_BYTES))
-        edges += file.read(_EDGE_BYTES)
-    digest = hashlib.sha256(edges).hexdigest()
-    facts = {"size": status.st_size, "changed": status.st_mtime_ns, "edges": digest}
-    return facts | {"path": str(path.resolve())}
-
-
-def input_identity(source: Source) -> dict[str, Any]:
-    """What makes it the same input as one before."""
-    words: Any = source.words
-    if isinstance(words, str | os.PathLike):
-        words = file_identity(Path(words))
-    elif words is not None:
+def input_fingerprint(source: Source) -> str:
+    """The fingerprint of an input: it differs for another input, and if a file has changed."""
+    words, fetched = source.words, source.fetched
+    if words is not None and not isinstance(words, str | os.PathLike):
         run = "\0".join(map(str, words)).encode(errors="surrogatepass")
         words = hashlib.sha256(run).hexdigest()
+    facts: list[object] = [fetched and [source.name, fetched.checksum], words and str(words)]
+    for path in source.paths()[1 if fetched else 0 :]:
+        status = path.stat()
+        facts.append([str(path.resolve()), status.st_size, status.st_mtime_ns])
     names = ("limit", "on_bad", "repeats", "ids", "column", "encoding")
-    options = {name: getattr(source, name) for name in names}
-    fetched = source.fetched and {"address": source.name, "sha256": source.fetched.checksum}
-    each = [file_identity(path) for path in source.files]
-    several = each and {"files": hashlib.sha256(json.dumps(each).encode()).hexdigest()}
-    return (fetched or several or file_identity(source.path)) | options | {"words": words}
+    facts += [getattr(source, name) for name in names]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 @contextmanager
-def checkpoint_beside(target: Path, source: Source, job: dict[str, Any]) -> Iterator[Checkpoint]:
+def checkpoint_beside(target: Path, job: Mapping[str, object]) -> Iterator[Checkpoint]:
     """The folder of a job: removed when it ends or its input is wrong, kept when it is stopped."""
     target = target.resolve()
-    job = job | {"input": input_identity(source), "numpy": np.__version__, "writer": store.WRITER}
+    job = {**job, "numpy": np.__version__, "writer": store.WRITER}
     checkpoint = Checkpoint(target.with_name(f".{target.name}.partial"), job)
     hint = f"progress is kept in {checkpoint.folder}: run the same command again to resume"
     try:
         yield checkpoint
-        if input_identity(source) != job["input"]:
-            raise InputError(f"{source.name}: it has changed while it was read")
         checkpoint.remove()
     except EmbitsError:
         checkpoint.remove()
@@ -151,7 +134,7 @@ class Passes:
         self._folder = checkpoint.folder
         self._dropped: Places = np.empty(0, np.int64)  # good rows that repeat a word, ascending
         self.ids: Ids
-        if not blocks.named and blocks.n_rows is not None:
+        if not blocks.has_words and blocks.n_rows is not None:
             self.ids = RowNumbers(blocks.n_rows)
         else:
             with Stage(checkpoint, "scan", ("words", "ends", "places")) as stage:
@@ -160,35 +143,29 @@ class Passes:
             self.ids = self._index(n_read=stage.mark[0][2])
         self.n_rows = len(self.ids)
 
-    def fit(self, coder: Coder, sample: int | None) -> None:
-        """Fit the coder on the rows that it looks at, and on no others."""
-        dims = self._blocks.dims
-        drawn = draw_rows(self.n_rows, sample, coder)
-        n = self.n_rows if drawn is None else len(drawn)
-        looked_at = _rows_for_fit(coder, n, dims)
-        wanted = looked_at if drawn is None else drawn if looked_at is None else drawn[looked_at]
-        self._steps.start("sampling")
-        self._copy_floats(wanted)
-        self._steps.start("fitting")
-        floats = _floats(self._folder / "floats", n, dims, looked_at)
-        coder.fit(floats, progress=self._steps)
-
-    def fit_once(self, coder: Coder, sample: int | None) -> Coder:
-        """The coder, fitted now, or before the job was stopped."""
-        path = self._folder / "coder"
+    def fit(self, coder: Coder, sample: int | None) -> Coder:
+        """The coder, fitted on the rows that it reads; or as it was before the job was stopped."""
+        path, dims = self._folder / "coder", self._blocks.dims
         with Stage(self._checkpoint, "fit", ()) as stage:
             if stage.done:
                 return read_coder(path, verify=True)
-            self.fit(coder, sample)
-            write_coder(path, coder)
-            stage.files["coder"] = stage.enter_context(open_file(path))
-            self._checkpoint.stages["sample"] = {"done": True, "files": {}}
+            drawn = draw_rows(self.n_rows, sample, coder)
+            n = self.n_rows if drawn is None else len(drawn)
+            read = _rows_for_fit(coder, n, dims)
+            self._steps.start("sampling")
+            self._copy_floats(read if drawn is None else drawn if read is None else drawn[read])
+            floats = _floats(self._folder / "floats", n, dims, read)
+            coder.fit(floats, progress=self._steps.start("fitting"))
+            if self._checkpoint.is_kept:
+                write_coder(path, coder)
+                stage.files["coder"] = stage.enter_context(open_file(path))
+                self._checkpoint.stages["sample"] = {"done": True, "files": {}}
             stage.save(None, done=True)
             (self._folder / "floats").unlink()
         return coder
 
-    def encode(self, coder: Coder, lengths: bool) -> tuple[Path, Segment]:
-        """Encode the rows that are kept: the file of their codes; their ids and columns."""
+    def encode(self, coder: Coder, lengths: bool, *, in_memory: bool) -> BinaryVectors:
+        """Encode the rows that are kept. Their codes are mapped, or read into memory."""
         # In the blocks of `Coder.encode`: a matrix product may round differently in another block.
         self._steps.start("encoding")
         with Stage(self._checkpoint, "encode", ("codes", "lengths")) as stage:
@@ -204,24 +181,11 @@ class Passes:
                     raise ReadError(f"{self._blocks.source.name}: it has changed while it was read")
                 stage.save(None, done=True)
         kept = {LENGTHS: Lengths.of(np.fromfile(self._folder / "lengths"))} if lengths else {}
-        nothing = np.empty((0, coder.n_bytes_), np.uint8)
-        return self._folder / "codes", Segment(self.ids, nothing, kept)
-
-    def write(
-        self, target: Path, coder: Coder, lengths: bool, cells: int | str | None = None
-    ) -> None:
-        """Encode all rows, and write the file."""
-        codes, rows = self.encode(coder, lengths)
-        shape = self.n_rows, coder.n_bytes_
-        if cells is None:
-            store.write(target, to_contents(rows, coder), store.CodesOnDisk(codes, shape))
-            return
-        self._steps.start("making cells")
-        # Mapped: a pass over the codes at a time, and in memory only the codes in their order.
-        mapped = np.memmap(codes, np.uint8, "r", shape=shape) if self.n_rows else rows.codes
-        n_cells = wanted_cells(cells, self.n_rows, coder.n_bits_)
-        segment = in_new_cells(replace(rows, codes=np.asarray(mapped)), coder, n_cells)
-        store.write(target, to_contents(segment, coder))
+        path = self._folder / "codes"
+        flat = np.fromfile(path, np.uint8) if in_memory else np.memmap(path, np.uint8, "r")
+        return BinaryVectors.of_segment(
+            Segment(self.ids, flat.reshape(self.n_rows, -1), kept), coder
+        )
 
     def _scan(self, stage: Stage) -> None:
         blocks, end = self._blocks, self._blocks.first
@@ -232,7 +196,7 @@ class Passes:
         if stage.done:
             return
         text, ends, places = stage.files.values()
-        for block in blocks.read(end, words=blocks.named):
+        for block in blocks.read(end, words=blocks.has_words):
             words = block.words
             if words is None:  # ids, if bad rows are left out: the rows after them move up
                 words = list(map(str, block.places.tolist()))
@@ -246,7 +210,7 @@ class Passes:
         stage.save((end, asdict(blocks.findings)), done=True)
 
     def _index(self, n_read: int) -> Ids:
-        if not (self._blocks.named or self._blocks.findings.is_numbered):
+        if not (self._blocks.has_words or self._blocks.findings.is_numbered):
             return RowNumbers(n_read)
         text = np.fromfile(self._folder / "words", np.uint8)
         ends = np.fromfile(self._folder / "ends", np.uint64)
@@ -303,10 +267,10 @@ class Passes:
 
 
 def _rows_for_fit(coder: Coder, n: int, dims: int) -> Places | None:
-    """What `rows_for_fit` returns, if it is what its contract says."""
-    if (given := coder.rows_for_fit(n, dims)) is None:
+    """The rows that `rows_for_fit` returns; TrainingError if they break its contract."""
+    if (numbers := coder.rows_for_fit(n, dims)) is None:
         return None
-    rows: Places = np.asarray(given)
+    rows: Places = np.asarray(numbers)
     ascending = rows.ndim == 1 and rows.dtype.kind in "iu" and bool((np.diff(rows) > 0).all())
     if not ascending or (len(rows) and not 0 <= rows[0] <= rows[-1] < n):
         what = f"row numbers from 0 to {n - 1}, ascending and each once, or None"
@@ -314,24 +278,25 @@ def _rows_for_fit(coder: Coder, n: int, dims: int) -> Places | None:
     return rows.astype(np.int64)
 
 
-def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows:
-    """A matrix of which a file of floats holds the `held` rows (None: all), one after another."""
+def _floats(path: Path, n_rows: int, dims: int, stored: Places | None) -> LazyRows:
+    """A matrix of n rows, of which a file holds the floats of the `stored` ones (None: all)."""
 
     def take(rows: Places) -> NDArray[np.float32]:
-        at = rows if held is None else np.searchsorted(held, rows)
-        if held is not None and not (there := held[np.minimum(at, len(held) - 1)] == rows).all():
-            left_out = f"row {rows[~there][0]}, which its rows_for_fit leaves out"
-            raise TrainingError(f"the coder's fit reads {left_out}")
+        at = rows
+        if stored is not None:
+            at = np.searchsorted(stored, rows)
+            is_stored = stored[np.minimum(at, len(stored) - 1)] == rows
+            if not is_stored.all():
+                left_out = f"row {rows[~is_stored][0]}, which its rows_for_fit leaves out"
+                raise TrainingError(f"the coder's fit reads {left_out}")
         out = np.empty((len(rows), dims), np.float32)
         stops = [*np.flatnonzero(np.diff(at) != 1) + 1, len(at)] if len(at) else []
-        with path.open("rb", buffering=0) as file:
+        with path.open("rb") as file:
             for start, stop in pairwise([0, *stops]):
                 file.seek(4 * dims * int(at[start]))
-                left = out[start:stop].data.cast("B")
-                while len(left):  # one call reads 2 GiB at most
-                    if not (n := file.readinto(left)):
-                        raise ReadError(f"{path}: cut short while it was read")
-                    left = left[n:]
+                part = out[start:stop].data.cast("B")
+                if file.readinto(part) < len(part):
+                    raise ReadError(f"{path}: cut short while it was read")
         return out
 
     return LazyRows(take, n_rows, dims)
@@ -341,10 +306,16 @@ def _floats(path: Path, n_rows: int, dims: int, held: Places | None) -> LazyRows
 
 
 class Checkpoint:
-    """The folder of a job, held by one process at a time; that of another job is emptied."""
+    """The folder of a job, held by one process at a time; that of another job is emptied.
 
-    def __init__(self, folder: Path, job: Mapping[str, Any]) -> None:
-        self.folder = folder
+    Without a job nothing is recorded: the folder is removed when the job ends, however it ends.
+    """
+
+    def __init__(self, folder: Path, job: Mapping[str, object] | None = None) -> None:
+        self.folder, self.is_kept = folder, job is not None
+        self.stages: dict[str, Any] = {}
+        if job is None:
+            return
         self._job = json.loads(json.dumps(job))
         self._lock = _locked(folder)
         stages = self._read_state()
@@ -352,7 +323,7 @@ class Checkpoint:
             reason = "left by another command, damaged, or the input has changed"
             warn_caller(f"{folder}: {reason}: starting again", errors.ReadWarning)
             self._empty()
-        self.stages: dict[str, Any] = stages or {}
+        self.stages = stages or {}
         self.save()
 
     def save(self) -> None:
@@ -376,7 +347,7 @@ class Checkpoint:
         self._lock.close()
 
     def _empty(self) -> None:
-        for name in _OURS:
+        for name in _JOB_FILES:
             (self.folder / name).unlink(missing_ok=True)
 
     def _read_state(self) -> dict[str, Any] | None:
@@ -417,18 +388,20 @@ class Stage(ExitStack):
 
     def save_now_and_then(self, mark: Any) -> None:
         """Record the position reached, if the last record is some time ago."""
-        if time.monotonic() - self._last >= SECONDS_APART:
+        if self._checkpoint.is_kept and time.monotonic() - self._last >= SECONDS_APART:
             self.save(mark)
 
     def save(self, mark: Any, *, done: bool = False) -> None:
         """Flush what was written to the disk, then record the position reached."""
+        self.mark, self.done = mark, done
+        if not self._checkpoint.is_kept:
+            return
         for name, file in self.files.items():
             file.flush()
             os.fsync(file.fileno())
             begin, before = self._recorded.get(name, (0, 0))
             end = file.seek(0, os.SEEK_END)
             self._recorded[name] = end, file_checksum(file, begin, end, before)
-        self.mark, self.done = mark, done
         record = {"mark": mark, "done": done, "files": self._recorded}
         self._checkpoint.stages[self._name] = record
         self._checkpoint.save()
@@ -452,7 +425,7 @@ def file_checksum(file: BinaryIO, begin: int, end: int, before: int = 0) -> int:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """A file of the folder, to read and write; made if it is not there."""
+    """A file of the folder, to read and write; made if it does not exist."""
     return os.fdopen(open_own(path, 0o600), "r+b")
 
 

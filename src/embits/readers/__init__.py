@@ -18,9 +18,9 @@ from embits.arrays import Progress
 from embits.errors import InputError, MissingFileError, ReadError
 from embits.readers.blocks import Blocks
 from embits.readers.formats import recognize
-from embits.readers.gensim_models import downloaded, model_name
+from embits.readers.gensim_models import download_model, model_name
 from embits.readers.several import are_paths, vector_files
-from embits.readers.source import IdColumn, OnBad, Paths, Reading, Repeats, Source, Words
+from embits.readers.source import IdColumn, OnBad, Paths, ReadOptions, Repeats, Source, Words
 from embits.readers.words import read_words
 from embits.remote import Fetched, is_address, shown
 from embits.vectors import WordVectors, normalize_ids
@@ -50,7 +50,7 @@ def read_vectors(
         path: The file; a folder of `.npy` or Parquet files, which are read by name as if they
             were one, or a list of files; an address (https://, s3://, gs://, hf://, or another of
             fsspec), from which it is fetched; or "gensim:NAME", a model of `gensim.downloader`,
-            which is downloaded if necessary.
+            which is download_model if necessary.
         limit: Read only this many rows, from the start of the file.
         words: The words of a file that holds only a matrix: a sequence, or the path of a file.
         on_bad: "raise" refuses a file with a bad row; "skip" leaves bad rows out and warns.
@@ -92,7 +92,7 @@ def read_vectors(
     return read_source(source, progress)
 
 
-def new_source(path: Paths, **reading: Unpack[Reading]) -> Source:
+def new_source(path: Paths, **reading: Unpack[ReadOptions]) -> Source:
     """Files, one that is fetched or a model of gensim, and the options of `read_vectors`."""
     if not are_paths(path):
         raise InputError(f"{type(path).__name__} is not a path, expected the path of a file")
@@ -108,7 +108,7 @@ def new_source(path: Paths, **reading: Unpack[Reading]) -> Source:
     elif is_address(words):
         reading["words"] = _fetched_words(words, reading)
     model = model_name(path)
-    source = Source(Path(path) if model is None else downloaded(model), **reading)
+    source = Source(Path(path) if model is None else download_model(model), **reading)
     source = replace(source, files=tuple(vector_files(path)))
     if not is_address(path):
         return source
@@ -116,7 +116,7 @@ def new_source(path: Paths, **reading: Unpack[Reading]) -> Source:
     return replace(source, path=fetched.path, fetched=fetched)
 
 
-def _fetched_words(address: str, reading: Reading) -> Sequence[str]:
+def _fetched_words(address: str, reading: ReadOptions) -> Sequence[str]:
     fetched = Fetched(address)
     with fetched.named():
         encoding = reading.get("encoding", "utf-8")
@@ -144,7 +144,7 @@ def open_blocks(source: Source) -> Blocks | None:
 def read_rows(source: Source) -> tuple[list[str], NDArray[np.float32]]:
     """The words of all rows, if the file has any, and the matrix; here, words may repeat."""
     with _os_errors(source):
-        return recognize(source).open(source).collected()[:2]
+        return recognize(source).open(source).read_all()[:2]
 
 
 def holds_words(source: Source) -> bool:

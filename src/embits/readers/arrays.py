@@ -16,7 +16,7 @@ from embits.bounded_json import Limits, parse_json
 from embits.errors import ReadError
 from embits.readers.blocks import ArrayBlocks
 from embits.readers.source import DAMAGED_ARCHIVE, NPY, Source, largest_inside
-from embits.readers.words import FoundWords, words_for
+from embits.readers.words import MatrixWords, words_for
 
 _MAX_HEADER = 2000  # bytes; the header of a matrix has 118
 _DAMAGED = (*DAMAGED_ARCHIVE, ValueError, TypeError, SyntaxError, TokenError, OSError, LookupError)
@@ -77,8 +77,8 @@ def open_npz(source: Source) -> ArrayBlocks:
         raise source.read_error(found or "nothing", "one matrix, and at most one list of words")
     if not names or source.words is not None or source.ids is False:
         return ArrayBlocks(source, matrices[0], words_for(source, *matrices[0].shape))
-    blocks = ArrayBlocks(source, matrices[0], FoundWords(names[0].astype(np.str_).tolist()))
-    blocks.words_apart = False
+    blocks = ArrayBlocks(source, matrices[0], MatrixWords(names[0].astype(np.str_).tolist()))
+    blocks.words_are_ids = False
     return blocks
 
 

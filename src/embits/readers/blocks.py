@@ -19,7 +19,7 @@ from embits.checks import MAX_WEIGHT, is_usual
 from embits.errors import InputError
 from embits.ids.subwords import Subwords
 from embits.readers.source import Source
-from embits.readers.words import NO_IDS, FoundWords
+from embits.readers.words import NO_IDS, MatrixWords
 from embits.vectors import WordVectors
 
 BLOCK_BYTES = 4 << 20  # of the floats of a block of a matrix or table
@@ -48,7 +48,7 @@ class Block(NamedTuple):
 
 @dataclass
 class Findings:
-    """What to warn of once a file was read to its end."""
+    """What to warn of at the end of a file."""
 
     n_bad: int = 0  # rows left out
     bad: Sequence[str] = ()  # where the first is, and what it holds
@@ -78,28 +78,28 @@ class Blocks(ABC):
     """A file that is read in blocks, any number of times and from any block on; or whole."""
 
     n_rows: int | None = None  # good rows, if their number is known before they are read
-    named: bool  # whether rows have words, and they are wanted
-    words_apart: bool = False  # whether words are ids of rows, which may not repeat
+    has_words: bool  # whether rows have words, and these are read
+    words_are_ids: bool = False  # whether words are ids of rows, which may not repeat
     words_file: Path | None = None  # the file of such words, if they came from one
     unit: str = "row"  # what `Position.place` counts: "line", "byte", "entry" or "row"
     subwords: Subwords | None = None  # those of a fastText model, which `whole` passes on
 
     def __init__(self, source: Source, dims: int, first: Position) -> None:
         self.source, self.dims, self.first = source, dims, first  # where the first block begins
-        self.findings, self.named = Findings(), source.ids is not False
+        self.findings, self.has_words = Findings(), source.ids is not False
 
     @abstractmethod
     def read(self, start: Position, *, words: bool = False) -> Iterator[Block]:
         """The blocks from `start` on, with their words if requested."""
 
-    def collected(self) -> tuple[list[str], NDArray[np.float32], NDArray[np.int64]]:
+    def read_all(self) -> tuple[list[str], NDArray[np.float32], NDArray[np.int64]]:
         """The words of all rows, none if they have none; the matrix; and their places."""
         run, full = _core.FloatRun(), None
         if self.n_rows is not None:  # NumPy allocates large pages: filling them is twice as fast
             full = np.empty((self.n_rows, self.dims), np.float32)
         words: list[str] = []
         places: list[NDArray[np.int64]] = []
-        for block in self.read(self.first, words=self.named):
+        for block in self.read(self.first, words=self.has_words):
             if full is None:
                 run.append(block.matrix)
             else:
@@ -110,9 +110,9 @@ class Blocks(ABC):
         return words, run.take(self.dims) if full is None else full, np.concatenate(places)
 
     def whole(self) -> WordVectors:
-        """All rows in memory, less those that repeat a word."""
-        words, matrix, places = self.collected()
-        if self.named:
+        """All rows in memory, without those that repeat a word."""
+        words, matrix, places = self.read_all()
+        if self.has_words:
             return self.unique(words, matrix, lambda row: int(places[row]))
         return WordVectors(list(map(str, places)) if self.findings.is_numbered else None, matrix)
 
@@ -129,7 +129,7 @@ class Blocks(ABC):
                 raise
         self.report_repeats(len(repeats), place(repeats[0]), words[repeats[0]])
         kept = np.fromiter(first.values(), np.int64, len(first))
-        return WordVectors(list(first), _kept_rows(matrix, kept), self.subwords)
+        return WordVectors(list(first), _keep_rows(matrix, kept), self.subwords)
 
     def locate(self, place: int) -> tuple[Source, str]:
         """The file of a row, and what the row is called in messages."""
@@ -139,7 +139,7 @@ class Blocks(ABC):
         """Warn of rows that are left out because their word repeats, or refuse them."""
         file, where = self.locate(place)
         # Without them, rows would no longer have the numbers that they have in a matrix.
-        if self.source.repeats == "refuse" or (self.source.repeats is None and self.words_apart):
+        if self.source.repeats == "refuse" or (self.source.repeats is None and self.words_are_ids):
             hint = 'repeats="first", or --repeats first, keeps the first row of each'
             if self.words_file is not None and self.source.words is None:  # found beside it
                 hint = f"{hint}; {NO_IDS}"
@@ -176,11 +176,11 @@ class ParsedBlocks(Blocks):
         n_bad, place = start.bad + rows.n_bad, rows.next_place
         run, places = rows.take_words(), rows.take_places()
         end = Position(start.offset + size, place, start.rows + len(places), n_bad)
-        named = None
+        block_words = None
         if words:
             where_is = lambda row: f"{self.unit} {places[row]}"  # noqa: E731
-            named = decoded_words(self.source, self.findings, run[:-1], len(places), where_is)
-        return Block(start, end, rows.take_matrix(), named, places)
+            block_words = decoded_words(self.source, self.findings, run[:-1], len(places), where_is)
+        return Block(start, end, rows.take_matrix(), block_words, places)
 
     def end(self, start: Position, expected: str = "at least one row") -> None:
         """Refuse a file that ended without a good row."""
@@ -245,20 +245,21 @@ def good_rows(values: NDArray[Any], not_finite: str = "nan or inf") -> GoodRows:
 class CountedBlocks(Blocks):
     """Blocks of a file whose number of rows is known, and which can be read from any row on."""
 
-    def __init__(self, source: Source, dims: int, n_rows: int, found: FoundWords) -> None:
+    def __init__(self, source: Source, dims: int, n_rows: int, found: MatrixWords) -> None:
         super().__init__(source, dims, Position(place=0))
         self.size = self._n_rows = n_rows  # good rows and bad ones
         self._words, self.words_file = words, _ = found
-        self.named = self.words_apart = words is not None
+        self.has_words = self.words_are_ids = words is not None
         if (n_rows == 0 and not source.is_part) or (n_rows and dims == 0):
             raise source.read_error(f"a matrix of shape {(n_rows, dims)}", "at least one row")
         n_words = n_rows if words is None else len(words)
-        there = Source(self.words_file) if self.words_file else source
+        of_words = Source(self.words_file) if self.words_file else source
         expected = f"one word per row; {NO_IDS}"
         if n_words < n_rows or (n_words > n_rows and source.limit is None):
-            raise there.read_error(f"{n_words} words for {n_rows} rows of {source.name}", expected)
+            found_words = f"{n_words} words for {n_rows} rows of {source.name}"
+            raise of_words.read_error(found_words, expected)
         if words is not None and "" in words and (self.words_file or source.words is not None):
-            raise there.read_error("an empty word", expected, f"row {list(words).index('')}")
+            raise of_words.read_error("an empty word", expected, f"row {list(words).index('')}")
         if source.on_bad == "raise":
             self.n_rows = n_rows
         self.rows_at_once = max(1, BLOCK_BYTES // (4 * max(dims, 1)))  # of a block
@@ -273,7 +274,7 @@ class CountedBlocks(Blocks):
             if self.source.on_bad == "raise":
                 raise self.source.read_error(found, f"{self.dims} finite float32 numbers", first)
             self.findings.add_bad(len(bad), first, found)
-            self.findings.is_numbered = not self.named and self.source.keeps_numbers
+            self.findings.is_numbered = not self.has_words and self.source.keeps_numbers
             if words is not None:
                 words = np.delete(np.array(words, object), bad).tolist()
             places = np.delete(places, bad)
@@ -296,7 +297,7 @@ class ArrayBlocks(CountedBlocks):
         self,
         source: Source,
         array: NDArray[Any],
-        found: FoundWords,
+        found: MatrixWords,
         widen: Callable[[NDArray[Any]], NDArray[Any]] = np.asanyarray,  # of rows to floats
     ) -> None:
         n_rows = source.rows_wanted(len(array))
@@ -308,8 +309,8 @@ class ArrayBlocks(CountedBlocks):
         while start.offset < self._n_rows:
             stop = min(start.offset + self.rows_at_once, self._n_rows)
             part = self._widen(self._array[start.offset : stop])
-            named = self.words_at(start.offset, stop) if words else None
-            block = self.block(start, len(part), good_rows(part), named)
+            part_words = self.words_at(start.offset, stop) if words else None
+            block = self.block(start, len(part), good_rows(part), part_words)
             if self._mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
                 self._mapped.madvise(mmap.MADV_DONTNEED)
             yield block
@@ -318,8 +319,8 @@ class ArrayBlocks(CountedBlocks):
     def whole(self) -> WordVectors:
         """The matrix itself if it is float32 and finite, which stays mapped; else its blocks."""
         array, parts = self._array, blocks(len(self._array), _ROWS_AT_ONCE)
-        as_it_is = array.dtype == np.float32 and array.flags.c_contiguous
-        if not as_it_is or not all(is_usual(array[part]) for part in parts):
+        is_usable = array.dtype == np.float32 and array.flags.c_contiguous
+        if not is_usable or not all(is_usual(array[part]) for part in parts):
             return super().whole()
         self.findings.warn(self.source)
         words = self.words_at(0, self._n_rows)
@@ -328,8 +329,8 @@ class ArrayBlocks(CountedBlocks):
         return self.unique(words, array, int)
 
 
-def _kept_rows(matrix: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
-    """The given rows, ascending; moved within the matrix if it is writable."""
+def _keep_rows(matrix: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Some rows, ascending; moved within the matrix if it is writable."""
     if not matrix.flags.writeable:
         return matrix[rows]
     for part in blocks(len(rows), _ROWS_AT_ONCE):

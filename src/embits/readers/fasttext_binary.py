@@ -12,7 +12,7 @@ from embits import _core
 from embits.ids.subwords import MAX_NGRAM, Subwords
 from embits.readers.blocks import ArrayBlocks, Findings, decoded_words
 from embits.readers.source import Source, cores
-from embits.readers.words import FoundWords
+from embits.readers.words import MatrixWords
 
 _VERSIONS = (11, 12)
 _SUPERVISED = 3
@@ -34,9 +34,9 @@ class FastTextBlocks(ArrayBlocks):
         decoded = decoded_words(
             source, findings, b"\n".join(words), len(words), lambda row: f"word {row + 1}"
         )
-        found = FoundWords(None if source.ids is False else decoded)
+        found = MatrixWords(None if source.ids is False else decoded)
         super().__init__(source, model.vectors(), found)
-        self.words_apart, self.findings = False, findings
+        self.words_are_ids, self.findings = False, findings
         if model.n_buckets:
             buckets = model.table.view("<f4").reshape(-1, model.dims)[model.n_words :]
             self.subwords = Subwords(buckets, model.minn, model.maxn)

@@ -32,7 +32,7 @@ class Head:
 
     @LazyProperty
     def text(self) -> bytes:
-        """Those of the content of a .gz, .xz or .zip; without a byte-order mark."""
+        """The first bytes of the unpacked content, without a byte-order mark."""
         with Stream(self.source) as stream:
             content = self._checked(stream.peek(_HEAD_BYTES), " inside")
         return content.removeprefix(magic.BYTE_ORDER_MARK)

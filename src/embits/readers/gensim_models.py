@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
@@ -43,9 +43,10 @@ def from_keyed_vectors(keyed: KeyedVectors) -> WordVectors:
     if len(filled) < len(keys):
         keys, matrix = [keys[row] for row in filled], matrix[filled]
     words = None if keys == list(range(len(keys))) else [str(key) for key in keys]
-    buckets, subwords, model = getattr(keyed, "vectors_ngrams", None), None, cast("Any", keyed)
-    if buckets is not None and len(buckets) and model.max_n >= 1:
-        subwords = Subwords(buckets, minn=int(model.min_n), maxn=int(model.max_n))
+    buckets, subwords = getattr(keyed, "vectors_ngrams", None), None
+    minn, maxn = int(getattr(keyed, "min_n", 0)), int(getattr(keyed, "max_n", 0))
+    if buckets is not None and len(buckets) and maxn >= 1:
+        subwords = Subwords(buckets, minn=minn, maxn=maxn)
     return WordVectors(words, matrix, subwords)
 
 
@@ -56,8 +57,8 @@ def model_name(path: str | os.PathLike[str]) -> str | None:
     return text.removeprefix(PREFIX) if is_name else None
 
 
-def downloaded(name: str) -> Path:
-    """The file of vectors of a model, downloaded by gensim if necessary."""
+def download_model(name: str) -> Path:
+    """The file of vectors of a model, download_model by gensim if necessary."""
     with from_extra(f"{PREFIX}{name}", "gensim"):
         import gensim.downloader as gensim
     logger = logging.getLogger("gensim.downloader")

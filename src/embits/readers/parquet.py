@@ -9,17 +9,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from embits.arrays import to_numpy
 from embits.errors import InputError, ReadError, first_line, from_extra
 from embits.readers.blocks import Block, CountedBlocks, GoodRows, Position, good_rows
-from embits.readers.several import TABLES, partitions
-from embits.readers.source import IdColumn, Source, largest_inside
-from embits.readers.words import FoundWords, words_for
+from embits.readers.several import TABLES, partitions, visible
+from embits.readers.source import AnyPath, IdColumn, Source, largest_inside
+from embits.readers.words import MatrixWords, words_for
 from embits.vectors import WordVectors, normalize_ids, refuse_empty_ids
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from pyarrow import fs
 
 ID_NAMES = ("id", "ids", "_id", "word", "key")
 
@@ -39,31 +45,31 @@ class Columns(NamedTuple):
     ids: str | None
 
 
-def parquet_files(path: str | os.PathLike[str], filesystem: Any = None) -> list[str]:
+def parquet_files(path: AnyPath, filesystem: fs.FileSystem | None = None) -> list[str]:
     """The file itself, or the `.parquet` and `.pq` files in a folder, hidden ones excepted."""
-    fs = _arrow(path).fs
-    files, folder = filesystem or fs.LocalFileSystem(), os.fspath(path)
+    arrow = _arrow(path).fs
+    files, folder = filesystem or arrow.LocalFileSystem(), os.fspath(path)
     with _damage_refused(path):
         kind = files.get_file_info(folder).type
-        if kind == fs.FileType.File:
+        if kind == arrow.FileType.File:
             return [folder]
-        found = files.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
-    names = sorted(
-        entry.path
-        for entry in found
-        if entry.type == fs.FileType.File
-        and entry.path.endswith(TABLES)
-        and not any(part[:1] in "._" for part in entry.path[len(folder) :].strip("/").split("/"))
-    )
-    if not names:
-        what = "nothing there" if kind == fs.FileType.NotFound else "no .parquet files"
-        raise ReadError(f"{path}: found {what}, expected a folder of Parquet files, or one")
-    return names
+        found = files.get_file_info(
+            arrow.FileSelector(folder, allow_not_found=True, recursive=True)
+        )
+    paths = [entry.path for entry in found if entry.type == arrow.FileType.File]
+    by_name = {each[len(folder) :].strip("/"): each for each in paths}
+    if names := visible(by_name, *TABLES):
+        return [by_name[name] for name in names]
+    what = "nothing there" if kind == arrow.FileType.NotFound else "no .parquet files"
+    raise ReadError(f"{path}: found {what}, expected a folder of Parquet files, or one")
 
 
 def open_table(
-    path: str | os.PathLike[str], filesystem: Any = None, n_columns: int = 0, **options: Any
-) -> Any:
+    path: AnyPath,
+    filesystem: fs.FileSystem | None = None,
+    n_columns: int = 0,
+    **options: object,
+) -> pq.ParquetFile:
     """The `ParquetFile`; of a large one, each of the `n_columns` to read has a small buffer."""
     open_parquet = _arrow(path).parquet.ParquetFile
     with _damage_refused(path):
@@ -77,14 +83,14 @@ def open_table(
 
 
 def read_batches(
-    path: str | os.PathLike[str],
+    path: AnyPath,
     columns: Sequence[str],
-    filesystem: Any = None,
+    filesystem: fs.FileSystem | None = None,
     *,
     groups: Sequence[int] | None = None,
     size: int = _ROWS_AT_ONCE,
     ids: str | None = None,
-) -> Iterator[tuple[int, Any]]:
+) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Record batches of some columns, of at most `size` rows, each with its first row's number.
 
     Strings of the column `ids` are those of its dictionary.
@@ -103,7 +109,7 @@ def read_batches(
 
 
 def find_columns(
-    schema: Any, where: str, column: str | None = None, ids: IdColumn = None
+    schema: pa.Schema, where: str, column: str | None = None, ids: IdColumn = None
 ) -> Columns:
     """The columns of vectors (the only one of lists, or all of floats) and ids in a schema."""
     there = f"columns {', '.join(schema.names[:12])}"
@@ -128,7 +134,7 @@ def find_columns(
     raise ReadError(f"{where}: found {there}, expected one of float lists, or columns of floats")
 
 
-def vectors_of(column: Any, dims: int | None = None) -> GoodRows:
+def vectors_of(column: pa.Array, dims: int | None = None) -> GoodRows:
     """The vectors in an Arrow array of lists, lists of fixed size or tensors; it may be chunked."""
     pa = _arrow("vectors")
     chunks = [getattr(chunk, "storage", chunk) for chunk in getattr(column, "chunks", [column])]
@@ -137,7 +143,7 @@ def vectors_of(column: Any, dims: int | None = None) -> GoodRows:
     lists = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
     length = pa.compute.list_value_length(lists).fill_null(-1).to_numpy(False)
     if dims is None:
-        dims = _usual(length)
+        dims = _most_common_length(length)
     right = length == dims
     values = (lists if right.all() else lists.filter(pa.array(right))).flatten()
     if values.null_count:
@@ -153,23 +159,24 @@ def vectors_of(column: Any, dims: int | None = None) -> GoodRows:
     return GoodRows(good.matrix, bad, found if bad[0] == wrong[0] else good.found)
 
 
-def _usual(lengths: Any) -> int:
-    """The length that most of some vectors have, of those that are not empty; 0 without any."""
-    found, counts = np.unique(lengths[lengths > 0], return_counts=True)
-    return int(found[counts.argmax()]) if len(found) else 0
+def _most_common_length(lengths: NDArray[np.integer]) -> int:
+    """The most common of the lengths above 0; 0 if there is none."""
+    distinct, counts = np.unique(lengths[lengths > 0], return_counts=True)
+    return int(distinct[counts.argmax()]) if len(distinct) else 0
 
 
-def type_of(schema: Any, name: str) -> Any:
-    """The type of a column, `a.b` of a field of the structs in `a`; None if there is none."""
+def type_of(schema: pa.Schema, name: str) -> pa.DataType:
+    """The type of a column, where `a.b` is the field `b` of the structs in `a`; or None."""
     if name in schema.names:
         return schema.field(name).type
     outer, _, inner = name.rpartition(".")
-    kind: Any = type_of(schema, outer) if outer else None
-    is_struct = kind is not None and _arrow().types.is_struct(kind)
-    return kind.field(inner).type if is_struct and kind.get_field_index(inner) >= 0 else None
+    kind = type_of(schema, outer) if outer else None
+    if kind is None or not _arrow().types.is_struct(kind) or kind.get_field_index(inner) < 0:
+        return None
+    return kind.field(inner).type
 
 
-def column_of(table: Any, name: str) -> Any:
+def column_of(table: pa.Table, name: str) -> pa.ChunkedArray:
     """A column of a table or batch, by a name that `type_of` knows."""
     if name in table.schema.names:
         return table.column(name)
@@ -177,14 +184,14 @@ def column_of(table: Any, name: str) -> Any:
     return _arrow().compute.struct_field(column_of(table, outer), inner)
 
 
-def _vectors_in(table: Any, columns: Sequence[str], dims: int | None = None) -> GoodRows:
+def _vectors_in(table: pa.Table, columns: Sequence[str], dims: int | None = None) -> GoodRows:
     if _numbers_in(type_of(table.schema, columns[0])):
         return vectors_of(column_of(table, columns[0]), dims)
     numbers = [table.column(name).to_numpy(zero_copy_only=False) for name in columns]
     return good_rows(np.stack(numbers, axis=1), _NOT_FINITE)
 
 
-def is_table(data: Any) -> bool:
+def is_table(data: object) -> bool:
     """Whether it is a table of pandas, polars or Arrow."""
     is_arrow = hasattr(data, "__arrow_c_stream__") and {"columns", "schema"} & {*dir(data)}
     return bool(is_arrow) or (hasattr(data, "iloc") and hasattr(data, "columns"))
@@ -222,10 +229,10 @@ class ParquetBlocks(CountedBlocks):
             found = f"a damaged file ({total} rows, and {sum(groups)} in its row groups)"
             raise source.read_error(found, "a Parquet table")
         dims = self._find_dims(source, table.schema_arrow, len(groups)) if total else 0
-        given = FoundWords(None) if source.words is None else words_for(source, total, dims)
-        super().__init__(source, dims, source.rows_wanted(total), given)
+        separate = MatrixWords(None) if source.words is None else words_for(source, total, dims)
+        super().__init__(source, dims, source.rows_wanted(total), separate)
         # Without the rows that repeat an id, the others would lose their numbers.
-        self.named = self.words_apart = self.named or self._columns.ids is not None
+        self.has_words = self.words_are_ids = self.has_words or self._columns.ids is not None
         parts = [table.metadata.row_group(i).total_byte_size for i in range(table.num_row_groups)]
         size, most = max(4 * self._n_rows * dims, sum(parts)), largest_inside(source.size)
         if size > most:  # it may be false, too
@@ -266,7 +273,7 @@ class ParquetBlocks(CountedBlocks):
                 return
         raise self.source.read_error(f"{done} rows", f"{self._n_rows}")
 
-    def _find_dims(self, source: Source, schema: Any, n_groups: int) -> int:
+    def _find_dims(self, source: Source, schema: pa.Schema, n_groups: int) -> int:
         vectors, _ = self._columns
         kind = type_of(schema, vectors[0])
         if not _numbers_in(kind):
@@ -284,7 +291,7 @@ class ParquetBlocks(CountedBlocks):
                 batches = read_batches(source.path, vectors, groups=[group], size=64)
                 for _, batch in islice(batches, n):
                     lengths.append(length_of(column_of(batch, vectors[0])).fill_null(-1))
-            if dims := _usual(np.concatenate(lengths)):
+            if dims := _most_common_length(np.concatenate(lengths)):
                 return dims
         for _, batch in read_batches(source.path, vectors, size=64):
             if dims := vectors_of(column_of(batch, vectors[0])).matrix.shape[1]:
@@ -292,7 +299,7 @@ class ParquetBlocks(CountedBlocks):
         raise source.read_error("no vector", "at least one")
 
 
-def read_columns(source: Source) -> Any:
+def read_columns(source: Source) -> pa.Table:
     """The columns `source.kept` of tables, and of the folders that they are in."""
     pa, tables, from_names = _arrow(source.path), [], set()
     for path in source.files or [source.path]:
@@ -339,14 +346,14 @@ def may_hold_ids(path: Path) -> bool:
     return not has_codes and bool(_columns_of_ids(schema))
 
 
-def _columns_of_ids(schema: Any) -> list[str]:
+def _columns_of_ids(schema: pa.Schema) -> list[str]:
     """The column with a usual name; else all columns of strings."""
     if usual := [name for name in ID_NAMES if name in schema.names]:
         return usual[:1]
     return [field.name for field in schema if _holds_ids(field.type, numbers=False)]
 
 
-def _arrow(path: str | os.PathLike[str] = "Parquet") -> Any:
+def _arrow(path: AnyPath = "Parquet") -> Any:
     with from_extra(f"reading {Path(path).name}", "parquet"):
         import pyarrow as pa
         import pyarrow.compute
@@ -356,7 +363,7 @@ def _arrow(path: str | os.PathLike[str] = "Parquet") -> Any:
 
 
 @contextmanager
-def _damage_refused(path: str | os.PathLike[str]) -> Iterator[None]:
+def _damage_refused(path: AnyPath) -> Iterator[None]:
     try:
         yield
     except (_arrow(path).ArrowException, OSError, UnicodeDecodeError) as error:
@@ -364,11 +371,11 @@ def _damage_refused(path: str | os.PathLike[str]) -> Iterator[None]:
         raise Source(Path(path)).read_error(found, "a Parquet table") from error
 
 
-def _group_rows(table: Any) -> list[int]:
+def _group_rows(table: pq.ParquetFile) -> list[int]:
     return [table.metadata.row_group(i).num_rows for i in range(table.num_row_groups)]
 
 
-def _numbers_in(kind: Any) -> str:
+def _numbers_in(kind: pa.DataType) -> str:
     """What lists hold: "float", "int8" or "uint8"; nothing if it is anything else."""
     types, kind = _arrow().types, getattr(kind, "storage_type", kind)  # the lists of a tensor
     if not (types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)):
@@ -378,7 +385,7 @@ def _numbers_in(kind: Any) -> str:
     return str(kind.value_type) if str(kind.value_type) in ("int8", "uint8") else ""
 
 
-def _holds_ids(kind: Any, *, numbers: bool = True) -> bool:
+def _holds_ids(kind: pa.DataType, *, numbers: bool = True) -> bool:
     types = _arrow().types
     kind = kind.value_type if types.is_dictionary(kind) else kind
     is_string = types.is_string(kind) or types.is_large_string(kind)
@@ -387,13 +394,13 @@ def _holds_ids(kind: Any, *, numbers: bool = True) -> bool:
     return bool(is_string or (numbers and (types.is_integer(kind) or is_uuid)))
 
 
-def _check_holds_ids(schema: Any, where: str, name: IdColumn) -> None:
+def _check_holds_ids(schema: pa.Schema, where: str, name: IdColumn) -> None:
     if name and not _holds_ids(kind := type_of(schema, name)):
         expected = "strings or whole numbers, or UUIDs (--ids names another column, --no-ids none)"
         raise ReadError(f"{where}, column {name!r}: found {kind}, expected {expected}")
 
 
-def _float_columns(schema: Any, where: str) -> list[str]:
+def _float_columns(schema: pa.Schema, where: str) -> list[str]:
     """The columns of floats; if some are numbered alike (`x0`, `x1`, ...), those by number."""
     floats = [field.name for field in schema if _arrow().types.is_floating(field.type)]
     stems = {name: match[1] for name in floats if (match := _NUMBERED.fullmatch(name))}
@@ -409,8 +416,8 @@ def _float_columns(schema: Any, where: str) -> list[str]:
     return [numbers[number] for number in sorted(numbers)]
 
 
-def ids_of(source: Source, column: Any, first: int) -> list[str]:
-    """The ids in a column, of which the first is that of row `first`."""
+def ids_of(source: Source, column: pa.Array, first: int) -> list[str]:
+    """The ids in a column that starts at row `first`."""
     if hasattr(column, "dictionary"):  # few strings may stand in many rows
         with _damage_refused(source.path):  # an index may be wrong
             lengths = _arrow().compute.binary_length(column.dictionary)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
@@ -17,6 +17,7 @@ from embits.readers.blocks import Block, Blocks, CountedBlocks, Findings, Positi
 from embits.readers.source import AnyPath, Paths, Source
 
 TABLES = (".parquet", ".pq")
+_HIDDEN = re.compile("(^|/)[._]")
 
 
 def are_paths(paths: Any) -> TypeGuard[Paths]:
@@ -25,23 +26,27 @@ def are_paths(paths: Any) -> TypeGuard[Paths]:
     return len(listed) > 0 and all(isinstance(each, str | os.PathLike) for each in listed)
 
 
-def vector_files(path: AnyPath) -> list[Path]:
-    """The `.npy` or the Parquet files in a folder, by name; none if it is a file or a collection.
+def visible(names: Iterable[str], *suffixes: str) -> list[str]:
+    """The names in a folder that have one of the suffixes, sorted.
 
-    What starts with `_` or `.` is left out.
+    Files, and those in folders, whose names start with `_` or `.` are left out.
     """
+    return sorted(name for name in names if name.endswith(suffixes) and not _HIDDEN.search(name))
+
+
+def vector_files(path: AnyPath) -> list[Path]:
+    """The `.npy` or Parquet files in a folder, by name; none if it is a file or a collection."""
     folder = Path(path)
     if (folder / "_embits.json").is_file() or not folder.is_dir():
         return []
-    inside = sorted((e.relative_to(folder) for e in folder.rglob("*") if e.is_file()), key=str)
-    names = [folder / each for each in inside if not re.search("(^|/)[._]", each.as_posix())]
-    arrays = [each for each in names if each.suffix == ".npy"]
-    ids = {each.with_suffix("") for each in arrays}  # of a matrix, in a table of its name
-    tables = [e for e in names if e.suffix in TABLES and e.with_suffix("") not in ids]
+    inside = [each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()]
+    arrays, tables = visible(inside, ".npy"), visible(inside, *TABLES)
+    ids = {name.removesuffix(".npy") for name in arrays}  # of a matrix, in a table of its name
+    tables = [name for name in tables if name.rpartition(".")[0] not in ids]
     if arrays and tables:
-        found = f"{arrays[0].name} and {tables[0].name}"
+        found = f"{Path(arrays[0]).name} and {Path(tables[0]).name}"
         raise Source(folder).read_error(found, "files of one kind: name those to read")
-    return arrays or tables
+    return [folder / name for name in arrays or tables]
 
 
 def partitions(path: Path) -> dict[str, str | None]:
@@ -82,8 +87,8 @@ class SeveralBlocks(Blocks):
         first = self._files[0]
         super().__init__(source, first.dims, first.first)
         self._starts = [*accumulate(sizes)]
-        self.named = self.words_apart = first.named
-        kinds = [f"{e.dims} numbers {'and an id' if e.named else ''} a row" for e in self._files]
+        self.has_words = self.words_are_ids = first.has_words
+        kinds = [f"{e.dims} numbers {'and an id' * e.has_words} a row" for e in self._files]
         for each, kind in zip(self._files, kinds, strict=True):
             if kind != kinds[0]:
                 raise each.source.read_error(kind, f"{kinds[0]} as in {first.source.name}")
@@ -102,7 +107,7 @@ class SeveralBlocks(Blocks):
             for block in each.read(own, words=words):
                 row, n_good = first + block.end.offset, block.end.rows
                 end = Position(row, row, n_good, row - n_good)
-                self._collect(each)
+                self._add_findings(each)
                 self.source.report(row, self._starts[-1])
                 yield block._replace(start=start, end=end, places=first + block.places)
                 start = end
@@ -114,8 +119,8 @@ class SeveralBlocks(Blocks):
         number = bisect_right(self._starts, place) - 1
         return self._files[number].locate(place - self._starts[number])
 
-    def _collect(self, opened: Blocks) -> None:
-        """What was found in a file, with its name."""
+    def _add_findings(self, opened: Blocks) -> None:
+        """Take over the findings of a file, with its name."""
         found, opened.findings = opened.findings, Findings()
         if found.n_bad:
             where, what = found.bad

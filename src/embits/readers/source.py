@@ -82,7 +82,7 @@ def known_other(head: bytes) -> str | None:
     return next((name for magic, name in _NOT_VECTORS.items() if head.startswith(magic)), html)
 
 
-class Reading(TypedDict, total=False):
+class ReadOptions(TypedDict, total=False):
     """The options of `read_vectors`, but for `progress`."""
 
     limit: int | None

@@ -29,20 +29,20 @@ NO_IDS = "--words FILE (words=) names another file, --no-ids (ids=False) none"
 _LOG = logging.getLogger("embits")  # the command line prints it as notes
 
 
-class FoundWords(NamedTuple):
+class MatrixWords(NamedTuple):
     """The words of a matrix, or None, and the file that they were read from, if any."""
 
     words: Sequence[str] | None
     file: Path | None = None
 
 
-def words_for(source: Source, n_rows: int, dims: int) -> FoundWords:
+def words_for(source: Source, n_rows: int, dims: int) -> MatrixWords:
     """The words of a matrix of shape (n_rows, dims)."""
     if isinstance(source.words, str | os.PathLike):
-        given = Path(source.words)
-        return FoundWords(read_words(given, source.ids or None, n_rows, source.encoding), given)
+        path = Path(source.words)
+        return MatrixWords(read_words(path, source.ids or None, n_rows, source.encoding), path)
     if source.words is not None or source.ids is False:
-        return FoundWords(source.words)
+        return MatrixWords(source.words)
     from embits.readers.parquet import may_hold_ids
 
     for beside, is_namesake in _files_beside(source.path):
@@ -64,8 +64,8 @@ def words_for(source: Source, n_rows: int, dims: int) -> FoundWords:
             _LOG.info("ids from %s", beside.name)
         else:  # it may be a table of something else
             source.warn(f"ids from {beside.name} (--words FILE, or words=, names another file)")
-        return FoundWords(words, beside)
-    return FoundWords(None)
+        return MatrixWords(words, beside)
+    return MatrixWords(None)
 
 
 def words_beside(path: Path) -> Sequence[str] | None:
@@ -127,7 +127,7 @@ def _files_beside(path: Path) -> Iterator[tuple[Path, bool]]:
 
 
 def _read_beside(beside: Path, n_rows: int, dims: int) -> Sequence[str]:
-    """The words in a file found beside a matrix; what clearly is more than a word is left out."""
+    """The words in a file beside a matrix; counts, vectors or other columns are left out."""
     words = read_words(beside, None, n_rows)
     if not isinstance(words, WordRun) or beside.suffix == ".words":
         return words

@@ -424,7 +424,11 @@ class TextEncoder(Estimator):
         named = {store.TEXT + name: each for name, each in arrays.items() if each is not None}
         about = table.n_bits, table.dims, self.method, {"n_bits": table.n_bits}, words | named
         codes = np.asarray(table.codes)
-        store.write(path, store.Contents(codes, *about, left_out=("coder",), text=settings))
+        version = store.VERSION_WITH_MORE
+        contents = store.Contents(
+            codes, *about, version=version, left_out=("coder",), text=settings
+        )
+        store.write(path, contents)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, verify: bool = False) -> Self:

@@ -10,7 +10,7 @@ import pytest
 import embits
 from embits.collection import changes
 from embits.collection.changes import working_folder, writer_lock
-from embits.jobs import encode, stream
+from embits.jobs import stream
 from tests.support.streaming import in_blocks
 from tests.support.vectors import clustered
 
@@ -221,18 +221,18 @@ def test_the_next_writer_deletes_working_folders_of_killed_writers_only(collecti
 
 def test_a_file_is_added_without_writing_next_to_the_collection(collection, tmp_path, monkeypatch):
     np.save(tmp_path / "rows.npy", ROWS[30:40])
-    made = []
+    in_blocks(monkeypatch)
+    folders = []
+    encode_rows = stream.Passes.encode
 
-    write = encode._encode_file
+    def watched(passes, *args, **options):
+        folders.append(passes._folder)
+        return encode_rows(passes, *args, **options)
 
-    def watched(coder, source, output, *options):
-        made.append(output)
-        return write(coder, source, output, *options)
-
-    monkeypatch.setattr(encode, "_encode_file", watched)
+    monkeypatch.setattr(stream.Passes, "encode", watched)
     path = tmp_path / "rows.npy"
     assert embits.encode_to_collection(collection, path, words=names(10, 30)) == 10
-    assert made[0].parent.parent == collection.path
+    assert folders[0].parent == collection.path
     assert set(content(collection.path)) == collection.manifest.files()
 
 
@@ -243,7 +243,7 @@ def test_an_addition_that_is_stopped_keeps_nothing_and_says_so(
 ):
     in_blocks(monkeypatch)
 
-    def stop(*_):
+    def stop(*_, **__):
         raise error
 
     monkeypatch.setattr(stream.Passes, "encode", stop)

@@ -223,15 +223,6 @@ def test_words_of_version_1_without_one_of_their_arrays_are_refused(name, tmp_pa
         embits.load(tmp_path / "f")
 
 
-def test_codes_on_disk_are_copied_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_PIECE_BYTES", 5)
-    (tmp_path / "codes").write_bytes(bytes(range(12)))
-    codes = store.CodesOnDisk(tmp_path / "codes", (6, 2))
-    assert list(codes.pieces()) == [bytes(range(5)), bytes(range(5, 10)), bytes([10, 11])]
-    with pytest.raises(OSError, match="cut short while it was read"):
-        list(store.CodesOnDisk(tmp_path / "codes", (7, 2)).pieces())
-
-
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 16, 72])
 def test_padding_aligns_the_tensors_and_is_there_only_if_needed(n, tmp_path):
     store.write(tmp_path / "f", replace(GOOD, codes=np.zeros((n, 1), np.uint8)))

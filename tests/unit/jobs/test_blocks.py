@@ -31,6 +31,7 @@ FORMATS = ["v.vec", "v.txt.gz", "v.txt.xz", "v.zip", "v.bin", "v.npy", "rows.npy
            "matrix.safetensors", "v.parquet", "groups.parquet", "lake"]  # fmt: skip
 WORDS_BESIDE = ["v.npy", "matrix.safetensors"]
 REFUSED = [*WORDS_BESIDE, "v.parquet", "groups.parquet", "lake"]  # if words repeat
+pytestmark = pytest.mark.filterwarnings("ignore:.*columns of its folders left out")
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -105,7 +105,7 @@ def test_a_finished_fit_is_not_done_again(tmp_path, monkeypatch):
     np.save(tmp_path / "m.npy", clustered(5000, dims=6))
     args = tmp_path / "m.npy", tmp_path / "out", 16, "lsh"
 
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
@@ -124,11 +124,11 @@ def test_a_finished_fit_is_not_done_again(tmp_path, monkeypatch):
 def interrupted(monkeypatch, *args, **kwargs):
     """Leave the folder of a job that was stopped when all rows were encoded."""
 
-    def stop(*_):
+    def stop(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(stream, "to_contents", stop)
+        patched.setattr(embits.BinaryVectors, "save", stop)
         with pytest.raises(KeyboardInterrupt):
             embits.binarize_to_file(*args, **kwargs)
 

@@ -11,6 +11,7 @@ import pytest
 import embits
 from embits.errors import InputError, ReadError
 from embits.ids.keys import RowNumbers
+from embits.jobs import stream
 from tests.support.streaming import in_blocks, noted
 from tests.support.vectors import clustered
 
@@ -22,6 +23,10 @@ class Forgetful(embits.RandomHyperplanes):
 
     def rows_for_fit(self, n, dims):
         return np.delete(np.arange(n), [7, 1000])
+
+
+class Forgotten(embits.RandomHyperplanes):
+    """Is not registered."""
 
 
 class Unordered(embits.RandomHyperplanes):
@@ -91,6 +96,50 @@ def test_a_bad_row_is_named_by_its_line_and_nothing_is_left(tmp_path, monkeypatc
     )
     assert len(bits) == 299
     assert "1 row left out, the first at row 250" in notes[0]
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused_before_a_result_is_written(
+    tmp_path, monkeypatch
+):
+    in_blocks(monkeypatch)
+    path, encode = tmp_path / "m.npy", stream.Passes.encode
+    np.save(path, clustered(300, dims=4))
+
+    def changed(*args, **options):
+        bits = encode(*args, **options)
+        os.utime(path, (1, 1))
+        return bits
+
+    monkeypatch.setattr(stream.Passes, "encode", changed)
+    collection = embits.open_collection(
+        tmp_path / "c", embits.RandomHyperplanes(8).fit(np.load(path))
+    )
+    for job in (
+        lambda: embits.binarize(path, 8, "lsh"),
+        lambda: embits.binarize_to_file(path, tmp_path / "out", 8, "lsh"),
+        lambda: embits.encode_to_collection(collection, path),
+    ):
+        np.save(path, clustered(300, dims=4))
+        with pytest.raises(InputError, match=r"m\.npy: it has changed while it was read"):
+            job()
+    assert len(collection) == 0
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["c", "m.npy"]
+
+
+def test_only_a_job_that_can_be_resumed_records_its_progress(tmp_path, monkeypatch):
+    in_blocks(monkeypatch)
+    recorded = []
+    monkeypatch.setattr(stream.Checkpoint, "save", lambda self: recorded.append(self.folder.name))
+    matrix, path = clustered(300, dims=4), tmp_path / "m.npy"
+    np.save(path, matrix)
+    coder = Forgotten(8, random_state=np.random.default_rng(0))  # which no file can store
+    bits = embits.binarize(path, coder=coder, lengths=True)
+    collection = embits.open_collection(tmp_path / "c", embits.RandomHyperplanes(8).fit(matrix))
+    embits.encode_to_collection(collection, path, lengths=True)
+    assert len(bits) == len(collection) == 300
+    assert not recorded
+    embits.binarize_to_file(path, tmp_path / "out", 8, "lsh")
+    assert set(recorded) == {".out.partial"}
 
 
 def test_vectors_of_other_dimensions_are_refused_before_anything_is_written(tmp_path, monkeypatch):

@@ -53,18 +53,18 @@ def test_reading_in_blocks_gives_the_rows_of_reading_whole(
 def _check_blocks(path: Path, whole: WordVectors) -> None:
     for limit in (None, 3):
         opened = recognize(Source(path)).open(Source(path, limit))
-        parts = list(opened.read(opened.first, words=opened.named))
+        parts = list(opened.read(opened.first, words=opened.has_words))
         np.testing.assert_array_equal(
             np.concatenate([part.matrix for part in parts]), whole.matrix[:limit]
         )
         for part in parts:  # reading resumes at any block
-            rest = list(opened.read(part.start, words=opened.named))
+            rest = list(opened.read(part.start, words=opened.has_words))
             np.testing.assert_array_equal(
                 np.concatenate([part.matrix for part in rest]),
                 whole.matrix[part.start.rows : limit],
             )
             assert rest[-1].end.rows == parts[-1].end.rows
-        if opened.named:
+        if opened.has_words:
             assert whole.words is not None
             assert [word for part in parts for word in part.words or ()] == whole.words[:limit]
 

@@ -229,7 +229,7 @@ def test_a_large_file_is_streamed_and_its_job_resumes(tmp_path, memory, monkeypa
     monkeypatch.setattr(stream, "STREAM_FROM", 1)
     memory.pipe_file("/v.vec", saved(tmp_path, "v.vec", embits.WordVectors(list("abc"), matrix(3))))
     source = [embits.readers.new_source("memory://v.vec") for _ in range(2)]
-    assert stream.input_identity(source[0]) == stream.input_identity(source[1])
+    assert stream.input_fingerprint(source[0]) == stream.input_fingerprint(source[1])
     binarize_to_file("memory://v.vec", tmp_path / "b", 8, "lsh")
     monkeypatch.undo()
     binarize_to_file(tmp_path / "v.vec", tmp_path / "a", 8, "lsh")

@@ -27,6 +27,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 FLOATS = pa.list_(pa.float32())
 MATRIX = clustered(90, dims=5)
+pytestmark = pytest.mark.filterwarnings("ignore::embits.errors.ReadWarning")
 
 
 def table(matrix: Any, kind: Any = FLOATS, **columns: Any) -> Any:
