@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping
@@ -154,7 +153,9 @@ def _add(
         try:
             notes._put(change, np.concatenate(codes), ids, columns, stale=[*stale])
         except InputError as error:
-            raise InputError(_with_places(str(error), rows)) from None
+            if error.row is not None:
+                error.path, error.row = rows[error.row].place, None
+            raise
     elif stale:
         notes.remove([*stale])
     done = {"added": len(rows), "skipped": len(passages) - len(rows)}
@@ -170,12 +171,6 @@ def _add(
             failed = f"the texts were added, but the coder could not be fitted again: {error}"
             warn_caller(failed, TrainingWarning)
     return done
-
-
-def _with_places(message: str, rows: list[Passage]) -> str:
-    """A message with files and lines in place of the numbers of rows."""
-    places = {f"row {row}": each.place for row, each in enumerate(rows)}
-    return re.sub(r"row \d+", lambda found: places.get(found[0], found[0]), message)
 
 
 def _refit(notes: Collection, encoder: Encoder) -> None:
