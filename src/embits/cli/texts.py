@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -18,7 +17,7 @@ from embits.cli.output import (
     size_on_disk,
 )
 from embits.jobs.texts import index_texts
-from embits.text.answers import SHARING, Words, least_score, share_words, vectors_of
+from embits.text.answers import answer
 
 _SHOWN = 300  # characters of a passage that are printed
 
@@ -83,35 +82,19 @@ def ask(
     embits ask notes "interest rates" -k 3 --hybrid --where year>=2020 --json
     """
     notes = options.collection_at(collection, ": `embits index` makes collections of texts")
-    encoder = notes.text_encoder
     filters = options.parse_conditions(where, notes.manifest.columns) if where else None
-    bits = notes.snapshot()
-    vector = vectors_of(encoder, [text])[0]
-    answers: list[dict[str, Any]] = []
-    bound = least_score(bits, encoder) if least is None else least
-    found = notes.search_texts(text, k, hybrid=hybrid and len(bits) > 0, where=filters)
-    meant = bits.search(vector, len(bits), metric="asymmetric") if hybrid else found
-    scores = dict(zip(meant.rows.tolist(), meant[0].tolist(), strict=True))
-    is_unknown = hybrid and not vector.any()  # then words alone can answer
-    words = Words.of(bits).scores(text) if is_unknown and len(bits) else ()
-    held = Words.of(bits).hold_rare(text) if hybrid and least is None and len(bits) else ()
-    known, none = notes.manifest.columns, [None] * len(found.rows)
-    titles, texts = (found.column(c) if c in known else none for c in ("title", "text"))
-    parts = zip(found.ids, found.rows.tolist(), found[0], titles, texts, strict=True)
-    for id, row, score, title, shown in parts:
-        shares = least is None and share_words(text, f"{title or ''} {shown or ''}")
-        near = vector.any() and scores[row] >= (SHARING * bound if shares else bound)
-        if (is_unknown and words[row] > 0) or (len(held) and held[row]) or near:
-            score = round(float(score), 4)
-            answers.append({"id": id, "score": score, "title": title, "text": shown})
+    answers = answer(
+        notes.snapshot(), notes.text_encoder, text, k, hybrid=hybrid, where=filters, threshold=least
+    )
     if as_json:
-        print_json({"query": text, "answers": answers})
+        listed = [each._asdict() | {"score": round(each.score, 4)} for each in answers]
+        print_json({"query": text, "answers": listed})
         return
     if not answers:
         hint = "" if least is not None else " (`--least 0` prints the nearest passages)"
         click.echo(f"no answer in {printable(str(collection))}{hint}")
-    for answer in answers:
-        head = f"{answer['score']:.2f}  {answer['id']}  {answer['title'] or ''}"
-        line = " ".join((answer["text"] or "").split())
+    for each in answers:
+        head = f"{each.score:.2f}  {each.id}  {each.title or ''}"
+        line = " ".join((each.text or "").split())
         line = line if len(line) <= _SHOWN else f"{line[:_SHOWN]} …"
         click.echo(f"{printable(head.rstrip())}\n      {printable(line)}")

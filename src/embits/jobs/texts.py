@@ -19,7 +19,13 @@ from embits.collection.manifest import write_manifest
 from embits.collection.opening import opened_or_undone
 from embits.errors import EmbitsError, InputError, TrainingWarning, warn_caller
 from embits.file.contents import write_coder
-from embits.text.answers import Encoder, keep_encoder, sentence_transformer, texts_of, vectors_of
+from embits.text.answers import (
+    Encoder,
+    indexed_texts,
+    keep_encoder,
+    sentence_transformer,
+    vectors_of,
+)
 from embits.text.encoder import TextEncoder
 from embits.text.passages import Passage, read_passages, text_of
 
@@ -176,7 +182,7 @@ def _add(
 def _refit(notes: Collection, encoder: Encoder) -> None:
     """Fit the coder again, on all texts; rows that were added as vectors have none."""
     bits = notes.snapshot()
-    if all(texts := texts_of(bits)):
+    if all(texts := indexed_texts(bits)):
         vectors = vectors_of(encoder, texts)
         sample = vectors[:: -(-len(vectors) // _BATCH)]
         notes.refit(vectors, bits.ids(), coder=_fitted(encoder, sample, bits.n_bits))

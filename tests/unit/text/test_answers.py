@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import embits
 from embits.cli import embits as command
 from embits.errors import InputError, ReadError, UnknownWordError
-from embits.text.answers import Words, search_texts
+from embits.text.answers import Bm25Index, search_texts
 from embits.text.passages import OVERLAP, WORDS, read_passages, split
 from tests.support.static_models import WORDS as WORDS_OF_MODEL
 from tests.support.static_models import write_model
@@ -104,7 +104,7 @@ def test_a_word_of_the_question_may_be_in_the_title(at, encoder, monkeypatch):
     record = {"id": "a", "title": "Guitar", "text": "a song of the album"}
     run("index", write_lines(at / "one.jsonl", [record]), "-o", "one", "--encoder", encoder)
     score = run("ask", "one", "guitar", "--least", -1)["answers"][0]["score"]
-    monkeypatch.setattr("embits.cli.texts.least_score", lambda *_: score / 0.9)
+    monkeypatch.setattr("embits.text.answers.noise_threshold", lambda *_: score / 0.9)
     assert run("ask", "one", "guitar")["answers"]
     assert not run("ask", "one", "the guitars", "--where", "title=Guitar", "--least", 2)["answers"]
 
@@ -350,7 +350,7 @@ def test_hybrid_scores_are_sums_of_standardized_scores(notes):
     texts = ["the lake", "train song", "xylophone"]
     found = search_texts(bits, encoder, texts, 3, hybrid=True)
     for text, scores, rows in zip(texts, *found, strict=True):
-        words, meanings = Words.of(bits).scores(text), np.zeros(3)
+        words, meanings = Bm25Index.of(bits).scores(text), np.zeros(3)
         vector = encoder.encode(text)
         if vector.any():
             near = bits.search(vector, 3, metric="asymmetric")
@@ -501,7 +501,9 @@ def test_hybrid_answers_hold_rare_words_whatever_their_meaning(at, encoder, monk
     records = [{"id": f"p{n}", "text": f"{kinds[n % 3]} zz-{1000 + n}"} for n in range(300)]
     write_lines(at / "texts.jsonl", records)
     run("index", "texts.jsonl", "-o", "t", "--encoder", encoder, "--bits", 64)
-    monkeypatch.setattr("embits.cli.texts.least_score", lambda *_: 1.0)  # these have less than 0.6
+    monkeypatch.setattr(
+        "embits.text.answers.noise_threshold", lambda *_: 1.0
+    )  # these have less than 0.6
     for n in (0, 34, 101, 299):
         question = f"{kinds[(n + 1) % 3]} {1000 + n}"
         answers = run("ask", "t", question, "--hybrid")["answers"]
