@@ -138,7 +138,7 @@ def _nearest(
 @options.file_option("--raw", help="Float vectors to time as well.")
 @options.file_option("--words", "words_file", help="Words of --raw, if that is a matrix.")
 @options.widths_option(default="64,128,256,512", help="Widths of the table.")
-@click.option("--threads", type=options.WholeNumber(min=1), default=1, help="Threads per search.")
+@options.count("--threads", default=1, help="Threads per search.")
 @options.json_option
 def bench(
     files: tuple[Path, ...],

@@ -52,6 +52,10 @@ def _choices_option(
     return click.option(name, default=default, callback=parse, metavar="NAME,...", help=help)
 
 
+def _fit_rows(_: click.Context, __: click.Parameter, rows: int | str | None) -> int | str | None:
+    return ALL_ROWS if rows == "all" else rows
+
+
 def _scoring_options(
     tasks: Iterable[str], bootstrap: int, fit_rows: str
 ) -> Callable[[options.Command], options.Command]:
@@ -60,24 +64,12 @@ def _scoring_options(
     return options.together(
         _folder_option("--data", "Folder of data sets [default: $EMBITS_DATA]."),
         _choices_option("--tasks", TASKS, ",".join(tasks), f"Tasks to run, or all: {names}."),
-        click.option(
-            "--fit-rows",
-            type=options.CountOr("all"),
-            help=fit_rows,
-            callback=lambda _, __, rows: ALL_ROWS if rows == "all" else rows,
+        click.option("--fit-rows", type=options.CountOr("all"), callback=_fit_rows, help=fit_rows),
+        options.count(
+            "--bootstrap", least=0, default=bootstrap, help="Resamples for intervals; 0: none."
         ),
-        click.option(
-            "--bootstrap",
-            type=options.WholeNumber(min=0),
-            default=bootstrap,
-            help="Resamples for the 95 % intervals of all scores; 0 computes none.",
-        ),
-        click.option(
-            "--latex", is_flag=True, help="Also write tables as LaTeX, and figures as PDF and SVG."
-        ),
-        options.force_option(
-            help="Replace the files of an earlier report, or results of other vectors."
-        ),
+        click.option("--latex", is_flag=True, help="Write LaTeX tables, and PDF and SVG figures."),
+        options.force_option(help="Replace an earlier report, or results of other vectors."),
         options.reading_options,
         options.json_option,
     )
@@ -345,7 +337,7 @@ def _recorded_command() -> str:
 @options.words_argument
 @options.output_option(help="File to write: .png, .svg or .pdf.")
 @options.force_option()
-@options.k_option("-n", default=N_WORDS, help="Number of closest and of furthest words.")
+@options.count("-n", "k", default=N_WORDS, help="Number of closest and of furthest words.")
 @options.json_option
 def picture(
     file: Path, words: tuple[str, ...], output: Path, force: bool, k: int, as_json: bool

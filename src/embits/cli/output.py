@@ -161,20 +161,20 @@ def steps_progress(title: str, *, quiet: bool = False) -> Iterator[StepProgress 
     than `LOG_AFTER` seconds prints its title, and a line for each step.
     """
     bars: dict[str, Progress | None] = {}
-    begin, held = time.monotonic(), [title]
+    begin, unprinted = time.monotonic(), [title]
 
     def report(step: str, done: int, total: int) -> None:
         seconds = time.monotonic() - begin
         if step not in bars:
             opened.close()  # the bar of the previous step
             bars[step] = opened.enter_context(progress_bar(step))
-            held.append(f"{step} (after {seconds:.0f} s)")
+            unprinted.append(f"{step} (after {seconds:.0f} s)")
         if (bar := bars[step]) is not None:
             bar(done, total)
         elif seconds >= LOG_AFTER:
-            for line in held:
+            for line in unprinted:
                 say(line)
-            held.clear()
+            unprinted.clear()
 
     with contextlib.ExitStack() as opened:
         yield None if quiet else report

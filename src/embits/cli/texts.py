@@ -25,11 +25,8 @@ _SHOWN = 300  # characters of a passage that are printed
 @click.command()
 @click.argument("texts", type=click.Path(path_type=Path), nargs=-1, required=True)
 @options.output_option(options.FILE, help="Folder of the new collection.")
-@click.option("--encoder", metavar="NAME", help="File of a text encoder or of "
-              "words, folder of a static model, or name of a model of sentence-transformers "
-              "[default: WordLlama's table].")  # fmt: skip
-@click.option("--bits", "n_bits", type=options.WholeNumber(min=1), default=256, help="Bits of a "
-              "passage.")  # fmt: skip
+@click.option("--encoder", metavar="NAME", help="What encodes texts [default: WordLlama's table].")
+@options.count("--bits", "n_bits", default=256, help="Bits of a passage.")
 @options.json_option
 def index(
     texts: tuple[Path, ...], output: Path, encoder: str | None, n_bits: int, as_json: bool
@@ -39,6 +36,9 @@ def index(
     TEXTS are files of JSON lines or CSV with a field `text`, text or Markdown files, or folders of
     them. Other fields become columns, and `id` or `_id` the id. Long texts are cut into passages
     with the ids ID#0, ID#1, …
+
+    NAME is the file of a text encoder or of words, the folder of a static model, or a model of
+    sentence-transformers.
 
     \b
     embits index articles.jsonl -o notes
@@ -56,13 +56,10 @@ def index(
 @click.command()
 @click.argument("collection", type=options.FILE)
 @click.argument("text")
-@options.k_option("-k", default=5, help="Answers.")
+@options.count("-k", default=5, help="Answers.")
 @click.option("--hybrid", is_flag=True, help="Search for the words too (BM25).")
-@click.option("--where", multiple=True, metavar="CONDITION", help="Only passages that pass, such "
-              "as 'year >= 2020' (=, !=, <, <=, >, >=, in). May be repeated.")  # fmt: skip
-@click.option("--least", type=options.DecimalNumber(), metavar="S", help="Least similarity of an "
-              "answer [default: what random letters seldom reach; 0.7 of it with a word in "
-              "common].")  # fmt: skip
+@options.conditions_option("Find only passages that fulfil a condition on a column")
+@click.option("--least", type=options.DecimalNumber(), metavar="S", help="Least similarity.")
 @options.json_option
 def ask(
     collection: Path,
@@ -75,7 +72,8 @@ def ask(
 ) -> None:
     """Print the passages of COLLECTION that answer TEXT.
 
-    If nothing is similar enough to TEXT, there is no answer.
+    If nothing is similar enough to TEXT, there is no answer. The least similarity is one that
+    random letters seldom reach, and 0.7 of it for passages that have a word of TEXT.
 
     \b
     embits ask notes "how do I reset my password?"

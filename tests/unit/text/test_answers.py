@@ -1,10 +1,12 @@
 """Texts to answers: `embits index`, `embits ask`, and search_texts."""
 
+import gc
 import gzip
 import json
 import re
 import shutil
 import string
+import weakref
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 import embits
 from embits.cli import embits as command
 from embits.errors import InputError, ReadError, UnknownWordError
-from embits.text.answers import Bm25Index, search_texts
+from embits.text.answers import Bm25Index, answer, search_texts
 from embits.text.passages import OVERLAP, WORDS, read_passages, split
 from tests.support.static_models import WORDS as WORDS_OF_MODEL
 from tests.support.static_models import write_model
@@ -359,6 +361,33 @@ def test_hybrid_scores_are_sums_of_standardized_scores(notes):
         np.testing.assert_allclose(scores, both[rows], atol=1e-4)
         assert (np.diff(scores) <= 0).all()
     assert found.column("text").shape == (3, 3)
+
+
+def test_answers_are_objects_that_the_command_line_prints(notes):
+    bits, encoder = embits.load(notes).snapshot(), embits.load(notes).text_encoder
+    found = answer(bits, encoder, "songs", 3, threshold=-1)
+    printed = run("ask", notes, "songs", "-k", 3, "--least", -1)["answers"]
+    rounded = [each._asdict() | {"score": round(each.score, 4)} for each in found]
+    assert rounded == printed
+    assert [each.id for each in answer(bits, encoder, "songs", threshold=found[0].score)] == ["a"]
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_collection_without_rows_has_no_answer(notes, hybrid):
+    opened = embits.open_collection(notes)
+    opened.remove(opened.ids().tolist())
+    assert len(opened.search_texts("songs", hybrid=hybrid).rows) == 0
+    assert opened.search_texts(["songs", "the lake"], hybrid=hybrid).rows.shape == (2, 0)
+    assert answer(opened.snapshot(), opened.text_encoder, "songs", hybrid=hybrid) == []
+
+
+def test_indexes_of_words_go_with_their_rows(notes):
+    bits = embits.load(notes).snapshot()
+    index = weakref.ref(Bm25Index.of(bits))
+    assert Bm25Index.of(bits) is index()
+    del bits
+    gc.collect()
+    assert index() is None
 
 
 def test_hybrid_searches_give_the_same_from_the_cache_and_after_changes(notes, at):
