@@ -42,10 +42,8 @@ def info(file: Path | None, cpu: bool, as_json: bool) -> None:
         facts = describe(file, load(file))
     elif file is not None:
         facts = describe(file, open_file(file))  # without the parts
-        logging.getLogger("embits").info(  # printed as a note
-            "%r is a coder that embits does not include. To use the file, import the module that "
-            "registers the coder in Python", method
-        )  # fmt: skip
+        hint = "to use the file, import the module that registers it in Python"
+        logging.getLogger("embits").info("%r is no coder of embits: %s", method, hint)  # a note
     if cpu:
         facts["simd"] = _core.simd()
     if as_json:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import click
 
 from embits.binary_vectors import BinaryVectors
-from embits.checks import MAX_BITS
+from embits.checks import MAX_BITS, whole
 from embits.cli.output import megabytes, progress_bar, say, show
 from embits.coders import DEFAULT_METHOD, METHODS
 from embits.collection import Collection, load
@@ -105,6 +105,29 @@ class CountOr(click.ParamType[int | str]):
         return self.word if value == self.word else WholeNumber(1).convert(value, param, ctx)
 
 
+class Listed(click.ParamType[list[Any]]):
+    """Values with commas between them, each once; `parse` raises an error of what is none."""
+
+    def __init__(
+        self, name: str, parse: Callable[[str], Any], expected: str = "", every: Any = None
+    ) -> None:
+        self.name, self._parse, self._expected, self._every = name, parse, expected, every
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return self.name
+
+    def convert(self, value: Any, *about: Any) -> list[Any]:
+        """As click calls it."""
+        if self._every and value == "all":
+            return list(self._every)
+        with contextlib.suppress(ValueError, KeyError):
+            texts = filter(None, map(str.strip, value.split(",")))
+            values = list(dict.fromkeys(map(self._parse, texts)))
+            if values or not self._expected:
+                return values
+        return self.fail(f"{value!r}: expected {self._expected}", *about)
+
+
 # -- arguments and options -------------------------------------------------------------------------
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -123,11 +146,7 @@ method_option = click.option(
 )
 
 
-def _names(_: click.Context, __: click.Parameter, names: str | None) -> list[str] | None:
-    return names if names is None else [*filter(None, map(str.strip, names.split(",")))]
-
-
-names_option = functools.partial(click.option, metavar="A,B", callback=_names)
+names_option = functools.partial(click.option, type=Listed("A,B", str))
 
 
 def count(
@@ -348,20 +367,26 @@ def _named_values(_: click.Context, param: click.Parameter, texts: list[str]) ->
     return values
 
 
+def choices_option(
+    *names: str, choices: Iterable[str], **settings: Any
+) -> Callable[[Command], Command]:
+    """An option NAME,...: some of these names, or all."""
+    known = {name: name for name in choices}
+    kind = Listed("NAME,...", known.__getitem__, f"some of {', '.join(known)}, or all", [*known])
+    return click.option(*names, type=kind, **settings)
+
+
 def numbers_option(
     *names: str, example: str, least: int = 0, most: int | None = None, **settings: Any
 ) -> Callable[[Command], Command]:
-    """An option N,...: whole numbers from `least` to `most`, each once."""
+    """An option N,...: whole numbers from `least` to `most`."""
     bounds = f"from {least}" if most is None else f"from {least} to {most}"
-
-    def parse(_: click.Context, __: click.Parameter, value: str) -> list[int]:
-        with contextlib.suppress(ValueError):
-            numbers = list(dict.fromkeys(int(number) for number in value.split(",")))
-            if min(numbers) >= least and (most is None or max(numbers) <= most):
-                return numbers
-        raise click.BadParameter(f"{value!r}: expected numbers {bounds}, such as {example}")
-
-    return click.option(*names, callback=parse, metavar="N,...", **settings)
+    kind = Listed(
+        "N,...",
+        lambda text: whole("", int(text), least, most),
+        f"numbers {bounds}, such as {example}",
+    )
+    return click.option(*names, type=kind, **settings)
 
 
 widths_option = functools.partial(

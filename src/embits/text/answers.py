@@ -135,7 +135,7 @@ def answer(
         index, meant = Bm25Index.of(bits), bits.search(vector, len(bits), metric="asymmetric")
         scores = meant[0][np.argsort(meant.rows)][found.rows]
         if threshold is None:
-            by_words = index.hold_rare(question)[found.rows]
+            by_words = index.have_rare_words(question)[found.rows]
         if not vector.any():  # then words alone can answer
             by_words |= index.scores(question)[found.rows] > 0
     least = noise_threshold(bits, encoder) if threshold is None else threshold
@@ -246,12 +246,12 @@ class Bm25Index:
     def scores(self, text: str) -> NDArray[np.float32]:
         return self._scores(self._known(text))
 
-    def hold_rare(self, text: str) -> NDArray[np.bool_]:
-        """Whether each row holds all rare words of a text, if it has any: names and numbers."""
-        held = [self._scores([word]) > 0 for word in self._known(text)]
-        rare = [rows for rows in held if rows.mean() < _RARE] or [self._scores([]) > 0]
-        all_held: NDArray[np.bool_] = np.all(rare, axis=0)
-        return all_held
+    def have_rare_words(self, text: str) -> NDArray[np.bool_]:
+        """Whether each row has all rare words of a text, if there are any: names and numbers."""
+        matches = [self._scores([word]) > 0 for word in self._known(text)]
+        rare = [rows for rows in matches if rows.mean() < _RARE] or [self._scores([]) > 0]
+        have_all: NDArray[np.bool_] = np.all(rare, axis=0)
+        return have_all
 
     def _known(self, text: str) -> list[str]:
         words = self._tokenized([text], return_ids=False)[0]
