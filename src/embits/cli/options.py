@@ -105,18 +105,22 @@ class CountOr(click.ParamType[int | str]):
         return self.word if value == self.word else WholeNumber(1).convert(value, param, ctx)
 
 
-class Listed(click.ParamType[list[Any]]):
+class Listed(click.ParamType[list[object]]):
     """Values with commas between them, each once; `parse` raises an error of what is none."""
 
     def __init__(
-        self, name: str, parse: Callable[[str], Any], expected: str = "", every: Any = None
+        self,
+        name: str,
+        parse: Callable[[str], object],
+        expected: str = "",
+        every: Iterable[str] = (),
     ) -> None:
         self.name, self._parse, self._expected, self._every = name, parse, expected, every
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         return self.name
 
-    def convert(self, value: Any, *about: Any) -> list[Any]:
+    def convert(self, value: str, *about: Any) -> list[object]:
         """As click calls it."""
         if self._every and value == "all":
             return list(self._every)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from embits.text.tokenizer import pack_tokenizer
 from embits.text.tokens import TokenizerTokens, checked_texts
 from embits.vectors import WordVectors
 
+Source: TypeAlias = str | os.PathLike[str] | BinaryVectors | WordVectors
 _SAMPLE = 20_000
 _CODER = f"{store.TEXT}coder."
 
@@ -71,7 +72,7 @@ class TextEncoder(Estimator):
 
     def __init__(
         self,
-        source: Any = "wordllama",
+        source: Source = "wordllama",
         n_bits: int = 256,
         *,
         method: str = "near-lossless",
@@ -112,9 +113,7 @@ class TextEncoder(Estimator):
         return cls(source, n_bits, **params)._open_static(read_static(source), cache, progress)
 
     @classmethod
-    def from_words(
-        cls, source: str | os.PathLike[str] | BinaryVectors | WordVectors, **params: Any
-    ) -> Self:
+    def from_words(cls, source: Source, **params: Any) -> Self:
         """The encoder of a file of words: the mean of the words of a text.
 
         A word is looked up as it is written, then in lower case, then in parts; phrases that the
@@ -167,7 +166,7 @@ class TextEncoder(Estimator):
                 self.write(file)
         return self
 
-    def _open_words(self, source: Any) -> Self:
+    def _open_words(self, source: Source) -> Self:
         self._check_weights()
         bits = source
         if isinstance(source, str | os.PathLike):
@@ -195,7 +194,7 @@ class TextEncoder(Estimator):
 
     # -- texts -----------------------------------------------------------------------------------
 
-    def fit(self, X: Iterable[str], y: Any = None, *, progress: Progress | None = None) -> Self:
+    def fit(self, X: Iterable[str], y: object = None, *, progress: Progress | None = None) -> Self:
         """Learn from texts how frequent tokens are, how to whiten, and the coder of texts.
 
         Nothing is changed in the table. An encoder that is not opened yet opens its source first,
@@ -255,11 +254,11 @@ class TextEncoder(Estimator):
         """Vectors of random groups of tokens, (n, dims), in place of texts."""
         return self.model_.pseudo_vectors(n, self.weights, self.random_state)
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: str | Iterable[str]) -> Floats:
         """`encode` under scikit-learn's name."""
         return self.encode([X] if isinstance(X, str) else X)
 
-    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+    def fit_transform(self, X: Iterable[str], y: object = None) -> Floats:
         """`fit(X)`, then `transform(X)`."""
         return self.fit(X, y).transform(X)
 
@@ -298,7 +297,8 @@ class TextEncoder(Estimator):
         tensors, settings = self.model_.to_tensors()
         settings |= {"weights": self.weights, "whiten": self.whiten}
         if coder is not None:
-            tensors |= {f"{_CODER}{name}": each for name, each in coder.state().items()}
+            state = {f"{_CODER}{name}": each for name, each in coder.state().items()}
+            tensors = {**tensors, **state}
             settings["coder"] = {"method": coder.method, "params": coder.get_params()}
         about = table.n_bits, table.dims, self.method, {"n_bits": table.n_bits}, tensors
         codes = np.asarray(table.codes)

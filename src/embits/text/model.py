@@ -17,7 +17,7 @@ from embits.errors import InputError, NotFittedError
 from embits.file import store
 from embits.ids.vocabulary import Vocabulary
 from embits.rows import LENGTHS, Lengths
-from embits.text.table import Table, array_of, byte_scale
+from embits.text.table import Table, Tensors, array_of, byte_scale
 from embits.text.tokens import Batch, Tokens, WordTokens, open_tokens
 
 Floats = NDArray[np.float32]
@@ -167,7 +167,7 @@ class TextModel:
 
     # -- the file --------------------------------------------------------------------------------
 
-    def to_tensors(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def to_tensors(self) -> tuple[Tensors, dict[str, Any]]:
         """The arrays of a file, other than the codes of the table, and its settings."""
         own = {"weights": self.weights, "frequencies": self.frequencies}
         scales = {k: each for k, each in own.items() if each is not None}
@@ -180,7 +180,8 @@ class TextModel:
         settings = {f"{name}_base": scale.base for name, scale in scales.items()}
         settings |= {"normalize": self.normalize, "texts": self.n_texts}
         named = {f"{store.TEXT}{name}": each for name, each in arrays.items()}
-        return self.tokens.to_tensors() | named, settings | {"unknown": self.tokens.unknown}
+        tensors = {**self.tokens.to_tensors(), **named}
+        return tensors, settings | {"unknown": self.tokens.unknown}
 
     @classmethod
     def from_contents(cls, contents: store.Contents, settings: Mapping[str, Any]) -> TextModel:

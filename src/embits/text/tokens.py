@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain
@@ -18,6 +18,7 @@ from embits.file import store
 from embits.ids.packed import open_words, pack
 from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import Vocabulary
+from embits.text.table import Tensors
 from embits.text.tokenizer import unpack_tokenizer
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-_.][^\W_]+)*|[^\w\s]", re.UNICODE)
@@ -26,8 +27,6 @@ _MAX_PHRASE = 4  # words
 _UNUSED = "truncation", "padding", "post_processor", "decoder"  # parts of tokenizers
 _MAX_KNOWN = 1 << 20  # words whose rows are remembered
 _TOKENIZER, _SUBWORDS = f"{store.TEXT}tokenizer", "subwords."
-
-Tensors = Mapping[str, NDArray[Any]]
 
 
 class Batch(NamedTuple):
@@ -64,7 +63,7 @@ class Tokens(Protocol):
     def check(self) -> None:
         """Raise an error unless they are undamaged and fit the table."""
 
-    def to_tensors(self) -> dict[str, NDArray[Any]]:
+    def to_tensors(self) -> Tensors:
         """The arrays of a file, which `open_tokens` opens."""
 
 
@@ -83,7 +82,7 @@ def open_tokens(
     return WordTokens(words, Subwords.from_tensors(parts, dims) if parts else None)
 
 
-def checked_texts(texts: Any) -> Sequence[str]:
+def checked_texts(texts: object) -> Sequence[str]:
     """Texts as a list of strings that UTF-8 can hold."""
     if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise InputError(f"texts are {type(texts).__name__}, expected a list of strings")
@@ -138,7 +137,7 @@ class TokenizerTokens:
         """Raise an error unless the tokenizer can be read and fits the table."""
         self._tokenizer  # noqa: B018 - it is made here
 
-    def to_tensors(self) -> dict[str, NDArray[Any]]:
+    def to_tensors(self) -> Tensors:
         """The packed tokenizer."""
         return {_TOKENIZER: np.frombuffer(self.packed, np.uint8)}
 
@@ -170,10 +169,11 @@ class WordTokens:
         """Raise an error unless the words are those of an undamaged file."""
         self.words.verify()
 
-    def to_tensors(self) -> dict[str, NDArray[Any]]:
+    def to_tensors(self) -> Tensors:
         """The packed words and the subwords."""
         parts = {} if self.subwords is None else self.subwords.to_tensors()
-        return pack(self.words) | {f"{_SUBWORDS}{name}": each for name, each in parts.items()}
+        own = {f"{_SUBWORDS}{name}": each for name, each in parts.items()}
+        return {**pack(self.words), **own}
 
     @LazyProperty
     def _longest(self) -> int:
