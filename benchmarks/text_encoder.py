@@ -126,11 +126,12 @@ def counts(encoder, texts):
     """The weights of the rows of the table in each text, as a sparse matrix."""
     from scipy.sparse import csr_array
 
-    batch = encoder._tokens.of(texts)
-    weights, own = encoder._weights[batch.tokens], encoder._model_weights
+    model = encoder.model_
+    batch, own = model.tokens.of(texts), model.weights
+    weights = model.token_weights(encoder.weights)[batch.tokens]
     if own is not None:
         weights = weights * own.floats[batch.tokens]
-    rows = batch.tokens if encoder._rows is None else encoder._rows[batch.tokens]
+    rows = batch.tokens if model.rows is None else model.rows[batch.tokens]
     shape = len(texts), len(encoder.table_)
     return csr_array((weights, rows.astype(np.int32), np.concatenate([[0], batch.ends])), shape)
 

@@ -14,7 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from embits.arrays import LazyRows, as_float32, blocks, to_numpy
-from embits.errors import FormatError, InputError, TrainingWarning, named_if_missing, warn_caller
+from embits.errors import (
+    EmbitsError,
+    FormatError,
+    InputError,
+    TrainingWarning,
+    named_if_missing,
+    warn_caller,
+)
 
 if TYPE_CHECKING:
     from embits.coders.base import Coder
@@ -55,7 +62,7 @@ def choice(name: str, value: Any, options: Iterable[str]) -> str:
 
 
 def open_regular(
-    path: str | os.PathLike[str], most: int | None = None, error: type[Exception] = FormatError
+    path: str | os.PathLike[str], most: int | None = None, error: type[EmbitsError] = FormatError
 ) -> BufferedReader:
     """A file to read, of at most so many bytes; a pipe or device would block, or never end."""
 
@@ -69,9 +76,9 @@ def open_regular(
         return file
     file.close()
     if stat.S_ISREG(found.st_mode):
-        raise error(f"{path}: found {found.st_size:,} bytes, expected at most {most:,}")
+        raise error(f"found {found.st_size:,} bytes, expected at most {most:,}", path=path)
     kind = "a pipe" if stat.S_ISFIFO(found.st_mode) else "a device"
-    raise error(f"{path}: found {kind}, expected a file")
+    raise error(f"found {kind}, expected a file", path=path)
 
 
 def read_small(path: str | os.PathLike[str], most: int) -> bytes:

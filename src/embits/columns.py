@@ -118,24 +118,24 @@ def _array(name: str, values: Any) -> Any:
                 raise TypeError("dates and times are mixed")
         return array
     except wrong as error:
-        first: tuple[int, str] | None = None
+        first: str | None = None
         for row, value in enumerate(values):
             kind = None
             with suppress(*wrong):
                 kind = kind_of(pa.array([value], from_pandas=True).type)
             if kind is None:
                 raise _not_stored(name, row, value, type(value).__name__) from None
-            if first and not _fits(kind, first[1]):
-                others = f"where row {first[0]} has {first[1]}"
-                raise InputError(f"column {name!r} has {kind} in row {row}, {others}") from None
-            first = first if first or kind == "null" else (row, kind)
+            if first and not _fits(kind, first):
+                mixed = f"column {name!r} has {kind} here, and {first} in rows before"
+                raise InputError(mixed, row=row) from None
+            first = first if first or kind == "null" else kind
         raise InputError(f"column {name!r}: {first_line(error)}") from None
 
 
 def _not_stored(name: str, row: int, value: Any, kind: str) -> InputError:
     expected = "strings, numbers, booleans, dates, times, or lists of one of these"
-    found = f"{shortened(value)} in row {row}, of type {kind}"
-    return InputError(f"column {name!r} has {found}, expected {expected}")
+    found = f"{shortened(value)}, of type {kind}"
+    return InputError(f"column {name!r} has {found}; expected {expected}", row=row)
 
 
 def _stored(name: str, array: Any) -> Any:
@@ -176,8 +176,9 @@ def cast_columns(
                     if value.is_valid:
                         _cast(value, kind, there)
                 except pa.ArrowException:
-                    found = f"{shortened(value.as_py())} in row {row}, of type {kind}"
-                    raise InputError(f"column {name!r} has {found}, expected {there}") from None
+                    found = f"{shortened(value.as_py())}, of type {kind}"
+                    message = f"column {name!r} has {found}; expected {there}"
+                    raise InputError(message, row=row) from None
             raise
     return after, arrays
 

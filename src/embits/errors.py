@@ -19,7 +19,30 @@ ENCODE_AGAIN = 'encode the vectors again with repeats="first" (--repeats first)'
 
 
 class EmbitsError(Exception):
-    """The base of all errors."""
+    """The base of all errors. Its text is one line: `path, row N: message; hint`.
+
+    Attributes:
+        path: The file or other place where the fault is, if it is known.
+        row: The row that is at fault.
+        hint: What to do about it.
+    """
+
+    def __init__(
+        self,
+        *args: object,
+        path: str | os.PathLike[str] | None = None,
+        row: int | None = None,
+        hint: str = "",
+    ) -> None:
+        super().__init__(*args)
+        self.path = None if path is None else os.fspath(path)
+        self.row, self.hint = row, hint
+
+    def __str__(self) -> str:
+        row = None if self.row is None else f"row {self.row}"
+        place = ", ".join(str(part) for part in (self.path, row) if part is not None)
+        text = "; ".join(filter(None, [super().__str__(), self.hint]))
+        return f"{place}: {text}" if place else text
 
 
 class ReadError(EmbitsError, ValueError):
@@ -105,10 +128,9 @@ class UnknownWordError(EmbitsError, KeyError):
     """
 
     def __init__(self, word: str, suggestions: list[str], hint: str = "") -> None:
-        super().__init__(word)
+        super().__init__(word, hint=hint)
         self.word = word
         self.suggestions = suggestions
-        self.hint = hint
 
     def __str__(self) -> str:
         parts = [f"there is no word or id {self.word!r}", self.hint]

@@ -24,7 +24,7 @@ from embits.errors import InputError
 from embits.file.atomic import atomic_write
 from embits.file.overwrite import check_folder
 from embits.segment import FLOATS
-from embits.text.answers import ENCODER, least_score
+from embits.text.answers import ENCODER, noise_threshold
 from embits.text.encoder import TextEncoder
 
 _INSTALLED = "manifest.webmanifest"  # says how the page is installed as an app
@@ -120,7 +120,7 @@ def _parts_of_texts(bits: BinaryRows, file: Path, folder: Path) -> dict[str, Pat
     none = [None] * len(bits)
     found = zip(*(columns.get(name, none) for name in _TEXT_COLUMNS), strict=True)
     rows = [["" if each is None else str(each) for each in row] for row in found]
-    about = {"least": least_score(bits, encoder), "rows": rows}
+    about = {"least": noise_threshold(bits, encoder), "rows": rows}
     (folder / "texts.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
     return {"encoder": folder / ENCODER, "texts": folder / "texts.json"}
 

@@ -89,7 +89,8 @@ class Fetched:
         try:
             yield
         except EmbitsError as error:
-            error.args = tuple(str(each).replace(str(self.path), self.name) for each in error.args)
+            if error.path == str(self.path):
+                error.path = self.name
             raise
 
     def _fetch(self, files: Any, inner: str) -> None:

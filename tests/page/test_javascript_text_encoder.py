@@ -139,7 +139,7 @@ def test_damaged_text_encoders_are_refused(encoders, tmp_path):
     short = static_model(tmp_path / "short", "wordpiece")
     tokenizer = trained()["wordpiece"].replace('"[PAD]":0', '"[PAD]":100000')
     assert tokenizer != trained()["wordpiece"]
-    short._tokens.packed = embits.text.tokenizer.pack_tokenizer(tokenizer)
+    short.model_.tokens.packed = embits.text.tokenizer.pack_tokenizer(tokenizer)
     short.save(tmp_path / "short.safetensors")
     embits.binarize(embits.sample_vectors(), 64, "itq").save(tmp_path / "codes.safetensors")
     (tmp_path / "texts.json").write_text('["a"]')

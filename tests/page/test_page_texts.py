@@ -9,7 +9,7 @@ import embits
 from embits.errors import InputError
 from embits.jobs.texts import index_texts
 from embits.page import write_page
-from embits.text.answers import SHARING, least_score, share_words
+from embits.text.answers import SHARING, noise_threshold, share_words
 from tests.support.javascript import CHROMIUM, needs_chromium, needs_packages, node
 
 pytest.importorskip("pyarrow")
@@ -60,7 +60,7 @@ def test_the_page_has_the_codes_the_encoder_and_the_texts(notes):
     encoder = embits.TextEncoder.load(notes / "site" / about["encoder"], verify=True)
     assert encoder.coder_ is None  # questions need no codes
     found = json.loads((notes / "site" / about["texts"]).read_bytes())
-    assert found["least"] == pytest.approx(least_score(collection, encoder))
+    assert found["least"] == pytest.approx(noise_threshold(collection, encoder))
     rows = list(map(str, bits.ids()))
     assert found["rows"][rows.index("music-1")][0] == "<b>About music</b>"
     assert found["rows"][rows.index("music-0")] == ["", found["rows"][rows.index("music-0")][1], ""]
@@ -95,7 +95,7 @@ def test_a_damaged_encoder_makes_no_page(notes, tmp_path):
 @needs_chromium
 def test_the_page_answers_as_python_in_chromium(notes, tmp_path):
     collection = embits.load(notes / "notes")
-    least = least_score(collection, collection.text_encoder)
+    least = noise_threshold(collection, collection.text_encoder)
     expected = {}
     for question in QUESTIONS:
         found = collection.search_texts(question, 10)

@@ -33,16 +33,12 @@ ABOUT_TARGETS = {  # of the codes of words
 @click.command()
 @options.vectors_argument
 @options.output_option(options.OUTPUT_ADDRESS, help=options.OUTPUT_HELP)
-@click.option("--bits", type=options.WholeNumber(1, MAX_BITS), help="Bits per code [default: 256].")
+@options.count("--bits", most=MAX_BITS, help="Bits per code [default: 256].")
 @options.method_option
-@click.option("--seed", type=options.WholeNumber(), default=0, help="Random seed of the training.")
+@options.count("--seed", least=0, default=0, help="Random seed of the training.")
 @options.params_option("Parameter of the method.")
 @options.reading_options
-@click.option(
-    "--sample", type=options.WholeNumber(min=1),
-    help="Train on N random rows [default: all; 100,000 with --ray]. near-lossless uses at most "
-    "50,000 of them.",
-)  # fmt: skip
+@options.count("--sample", help="Train on N random rows [default: all; 100,000 with --ray].")
 @click.option(
     "--subwords/--no-subwords", default=True, help="Keep fastText subwords, if there are any."
 )
@@ -162,9 +158,8 @@ def encode(
 @options.file_argument
 @options.output_option()
 @click.option(
-    "--cells", type=options.CountOr("auto"), default="auto",
-    help="How many cells [default: auto, up to 4 for each square root of the rows].",
-)  # fmt: skip
+    "--cells", type=options.CountOr("auto"), default="auto", help="How many; auto: 4 √rows or less."
+)
 @options.force_option(help="Replace an existing file that does not hold codes.")
 @options.json_option
 def cells(file: Path, output: Path, force: bool, cells: int | str, as_json: bool) -> None:
@@ -187,24 +182,19 @@ def cells(file: Path, output: Path, force: bool, cells: int | str, as_json: bool
 
 
 collection_argument = click.argument("collection", type=options.FILE)
-timeout_option = click.option(
-    "--timeout", type=options.DecimalNumber(min=0), default=0, metavar="SECONDS",
-    help="How long to wait for another process that writes to the collection.",
-)  # fmt: skip
+wait = "Wait so long for another process that writes to the collection."
+seconds = options.DecimalNumber(min=0)
+timeout_option = click.option("--timeout", type=seconds, default=0, metavar="SECONDS", help=wait)
 
 
 @click.command()
 @collection_argument
 @options.vectors_argument
 @options.file_option("--coder", help="Make a new collection with the coder of this file.")
+@options.count("--bits", most=MAX_BITS, help="Fit a coder of so many bits on a new collection.")
 @click.option(
-    "--bits", type=options.WholeNumber(1, MAX_BITS),
-    help="Make a new collection of so many bits without a coder: it is fitted on its own rows.",
-)  # fmt: skip
-@click.option(
-    "--keep", type=click.Choice(["float16", "int8"]),
-    help="Keep the vectors beside the codes of a new collection.",
-)  # fmt: skip
+    "--keep", type=click.Choice(["float16", "int8"]), help="Keep vectors in a new collection."
+)
 @options.names_option("--columns", help="Columns of a Parquet file to store beside the codes.")
 @click.option("--update", is_flag=True, help="Replace rows whose ids exist, and add the others.")
 @options.reading_options
@@ -267,11 +257,7 @@ def add(
 @collection_argument
 @click.argument("ids", nargs=-1, metavar="ID...")
 @options.file_option("--ids", "ids_file", help="File with the ids, one per line.")
-@click.option(
-    "--where", metavar="CONDITION", multiple=True,
-    help="Remove the rows that fulfil a condition on a column, such as 'year < 2020'; of several, "
-    "all must hold.",
-)  # fmt: skip
+@options.conditions_option("Remove the rows that fulfil a condition on a column")
 @timeout_option
 @options.json_option
 def remove(
@@ -311,7 +297,7 @@ def compact(collection: Path, cells: int | str | None, timeout: float, as_json: 
     """Merge the pieces of COLLECTION into one file, without removed rows.
 
     Rows keep their order, and searches their results. Programs that have the collection open are
-    not affected. If there are cells, they are made anew.
+    not affected. If there are cells, they are rebuilt.
 
     \b
     embits compact news
@@ -333,10 +319,10 @@ def _existing(path: Path, timeout: float) -> Collection:
 
 
 def _show_change(path: Path, collection: Collection, done: dict[str, int], as_json: bool) -> None:
-    """Print what was done, and what the collection holds now; `path` is as the user gave it."""
+    """Print what was done, and what the collection has now."""
     rows, pieces, size = len(collection), len(collection.manifest.pieces), size_on_disk(path)
     facts = {"collection": str(path), **done, "rows": rows, "pieces": pieces, "bytes": size}
-    told = {name: count for name, count in done.items() if count} or dict([*done.items()][:1])
-    change = ", ".join(f"{counted(count)} {name}" for name, count in told.items())
+    counts = {name: count for name, count in done.items() if count} or dict([*done.items()][:1])
+    change = ", ".join(f"{counted(count)} {name}" for name, count in counts.items())
     holds = f"{counted(rows)} in {counted(pieces, 'piece')}, {megabytes(size)}"
     show(facts, f"{path}: {'; '.join(filter(None, [change, holds]))}", as_json)

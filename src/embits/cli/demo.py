@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from embits.arrays import unit_rows
 from embits.binary_vectors import BinaryRows, BinaryVectors
 from embits.cli import options
-from embits.cli.output import counted, megabytes, print_json, printable, progress_bar, table
+from embits.cli.output import Facts, counted, megabytes, print_json, printable, progress_bar, table
 from embits.collection import load
 from embits.collection.opening import load_file
 from embits.errors import InputError, MissingExtraError
@@ -64,7 +63,7 @@ def demo(output: Path, method: str, as_json: bool) -> None:
     floats = unit_rows(vectors.matrix)
     contenders = {"floats": next(float_contenders(None, floats, 1))}
     coded: dict[int, BinaryVectors] = {}
-    facts: list[dict[str, Any]] = []
+    facts: list[Facts] = []
     for n_bits in BITS:
         path = output / f"glove.{n_bits}.safetensors"
         with progress_bar(f"{n_bits} bits", quiet=as_json) as progress:
@@ -139,7 +138,7 @@ def _nearest(
 @options.file_option("--raw", help="Float vectors to time as well.")
 @options.file_option("--words", "words_file", help="Words of --raw, if that is a matrix.")
 @options.widths_option(default="64,128,256,512", help="Widths of the table.")
-@click.option("--threads", type=options.WholeNumber(min=1), default=1, help="Threads per search.")
+@options.count("--threads", default=1, help="Threads per search.")
 @options.json_option
 def bench(
     files: tuple[Path, ...],

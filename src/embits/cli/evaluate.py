@@ -36,48 +36,24 @@ def _folder_option(
     return click.option(name, type=options.FOLDER, metavar="DIR", required=required, help=help)
 
 
-def _choices_option(
-    name: str, choices: Iterable[str], default: str, help: str
-) -> Callable[[options.Command], options.Command]:
-    """An option that takes some of these names, separated by commas, or all."""
-    choices = tuple(choices)
-
-    def parse(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
-        names = choices if value == "all" else value.replace(" ", "").split(",")
-        names = tuple(dict.fromkeys(filter(None, names)))
-        if set(names) - set(choices) or not names:
-            raise click.BadParameter(f"{value!r}: expected some of {', '.join(choices)}, or all")
-        return names
-
-    return click.option(name, default=default, callback=parse, metavar="NAME,...", help=help)
+def _fit_rows(_: click.Context, __: click.Parameter, rows: int | str | None) -> int | str | None:
+    return ALL_ROWS if rows == "all" else rows
 
 
 def _scoring_options(
     tasks: Iterable[str], bootstrap: int, fit_rows: str
 ) -> Callable[[options.Command], options.Command]:
     """The options of both verbs: defaults of --tasks and --bootstrap, help of --fit-rows."""
-    names = ", ".join(TASKS)
+    about = f"Tasks to run, or all: {', '.join(TASKS)}."
     return options.together(
         _folder_option("--data", "Folder of data sets [default: $EMBITS_DATA]."),
-        _choices_option("--tasks", TASKS, ",".join(tasks), f"Tasks to run, or all: {names}."),
-        click.option(
-            "--fit-rows",
-            type=options.CountOr("all"),
-            help=fit_rows,
-            callback=lambda _, __, rows: ALL_ROWS if rows == "all" else rows,
+        options.choices_option("--tasks", choices=TASKS, default=",".join(tasks), help=about),
+        click.option("--fit-rows", type=options.CountOr("all"), callback=_fit_rows, help=fit_rows),
+        options.count(
+            "--bootstrap", least=0, default=bootstrap, help="Resamples for intervals; 0: none."
         ),
-        click.option(
-            "--bootstrap",
-            type=options.WholeNumber(min=0),
-            default=bootstrap,
-            help="Resamples for the 95 % intervals of all scores; 0 computes none.",
-        ),
-        click.option(
-            "--latex", is_flag=True, help="Also write tables as LaTeX, and figures as PDF and SVG."
-        ),
-        options.force_option(
-            help="Replace the files of an earlier report, or results of other vectors."
-        ),
+        click.option("--latex", is_flag=True, help="Write LaTeX tables, and PDF and SVG figures."),
+        options.force_option(help="Replace an earlier report, or results of other vectors."),
         options.reading_options,
         options.json_option,
     )
@@ -89,15 +65,15 @@ def _has_tasks_option() -> bool:
 
 
 def _possible_tasks(
-    tasks: tuple[str, ...], data: Path | None, *, leave_out: bool = True
-) -> tuple[tuple[str, ...], DataFolder | None]:
+    tasks: list[str], data: Path | None, *, leave_out: bool = True
+) -> tuple[list[str], DataFolder | None]:
     """The tasks that can run, and the folder of data sets if one of them reads it."""
     reading = [task for task in tasks if TASKS[task].reads_data]
     has_folder = data is not None or "EMBITS_DATA" in os.environ
     if leave_out and not has_folder and not _has_tasks_option():
         without = "without a folder of data sets (--data DIR, or EMBITS_DATA)"
         say(f"note: {without}, {', '.join(reading)} are left out")
-        return tuple(task for task in tasks if task not in reading), None
+        return [task for task in tasks if task not in reading], None
     return tasks, DataFolder.at(data) if reading else None
 
 
@@ -141,7 +117,7 @@ def evaluate(
     raw_file: Path | None,
     report: Path | None,
     data: Path | None,
-    tasks: tuple[str, ...],
+    tasks: list[str],
     fit_rows: int | None,
     bootstrap: int,
     latex: bool,
@@ -217,7 +193,7 @@ def evaluate(
 @click.command()
 @click.argument("vectors", type=options.FILE)
 @options.widths_option(default=",".join(map(str, BITS)), help="Bits per code.")
-@_choices_option("--methods", METHODS, "all", "The coders.")
+@options.choices_option("--methods", choices=METHODS, default="all", help="The coders.")
 @options.numbers_option(
     "--seeds",
     "--seed",
@@ -236,12 +212,12 @@ def evaluate(
 def compare(
     vectors: Path,
     bits: list[int],
-    methods: tuple[str, ...],
+    methods: list[str],
     seeds: list[int],
     params: dict[str, Any],
     report: Path,
     data: Path | None,
-    tasks: tuple[str, ...],
+    tasks: list[str],
     fit_rows: int | None,
     bootstrap: int,
     latex: bool,
@@ -345,7 +321,7 @@ def _recorded_command() -> str:
 @options.words_argument
 @options.output_option(help="File to write: .png, .svg or .pdf.")
 @options.force_option()
-@options.k_option("-n", default=N_WORDS, help="Number of closest and of furthest words.")
+@options.count("-n", "k", default=N_WORDS, help="Number of closest and of furthest words.")
 @options.json_option
 def picture(
     file: Path, words: tuple[str, ...], output: Path, force: bool, k: int, as_json: bool

@@ -72,10 +72,7 @@ def export(
 @options.file_argument
 @options.output_option()
 @options.force_option()
-@click.option(
-    "--word", "--words", "words", multiple=True, metavar="WORD",
-    help="Decode only this word or id. May be repeated.",
-)  # fmt: skip
+@click.option("--word", "--words", "words", multiple=True, help="Only this id. May be repeated.")
 @options.json_option
 def decode(file: Path, output: Path, force: bool, words: tuple[str, ...], as_json: bool) -> None:
     """Rebuild float vectors from the bits of FILE.
@@ -102,10 +99,8 @@ def decode(file: Path, output: Path, force: bool, words: tuple[str, ...], as_jso
 @options.file_argument
 @options.output_option()
 @click.option(
-    "--without", "parts", multiple=True, type=click.Choice(list(PARTS)),
-    help="Part to leave out. May be repeated [default: coder and subwords; with --half-decoder, "
-    "subwords].",
-)  # fmt: skip
+    "--without", "parts", multiple=True, type=click.Choice(list(PARTS)), help="Part to leave out."
+)
 @click.option("--half-decoder", is_flag=True, help="Store the decoder as 16-bit floats.")
 @options.force_option(help="Replace an existing file that does not hold codes.")
 @options.json_option
@@ -113,6 +108,9 @@ def slim(
     file: Path, output: Path, parts: Sequence[str], half_decoder: bool, force: bool, as_json: bool
 ) -> None:
     """Write a smaller copy of FILE, without parts that you do not need.
+
+    --without may be repeated. If it is not given, the subwords are left out, and the coder too
+    unless --half-decoder is given.
 
     Without its coder, a file cannot encode or decode vectors. Without subwords, unknown words have
     no codes. Without the order, rows are sorted by id, and their numbers change.
@@ -148,7 +146,7 @@ def slim(
 @click.option("--title", default="embits", help="Title of the page.")
 @options.force_option(help="Replace a page in the folder; other files stay.")
 @click.option("--open", "is_opened", is_flag=True, help="Serve the page here and open a browser.")
-@click.option("--port", type=options.WholeNumber(0, 65535), default=0, help="For --open; 0: any.")
+@options.count("--port", least=0, most=65535, default=0, help="For --open; 0: any.")
 @options.json_option
 def page(
     file: Path,

@@ -5,13 +5,21 @@ from __future__ import annotations
 import logging
 import textwrap
 from pathlib import Path
-from typing import Any
 
 import click
 
 from embits import _core
 from embits.cli import options
-from embits.cli.output import counted, describe, megabytes, one_line, print_json, printable, show
+from embits.cli.output import (
+    Facts,
+    counted,
+    describe,
+    megabytes,
+    one_line,
+    print_json,
+    printable,
+    show,
+)
 from embits.coders import METHODS
 from embits.collection import load
 from embits.errors import EmbitsError
@@ -42,10 +50,8 @@ def info(file: Path | None, cpu: bool, as_json: bool) -> None:
         facts = describe(file, load(file))
     elif file is not None:
         facts = describe(file, open_file(file))  # without the parts
-        logging.getLogger("embits").info(  # printed as a note
-            "%r is a coder that embits does not include. To use the file, import the module that "
-            "registers the coder in Python", method
-        )  # fmt: skip
+        hint = "to use the file, import the module that registers the coder"
+        logging.getLogger("embits").info("%r is no coder of embits: %s", method, hint)  # a note
     if cpu:
         facts["simd"] = _core.simd()
     if as_json:
@@ -73,7 +79,7 @@ def verify(file: Path, as_json: bool) -> None:
     show(facts, f"{file}: intact ({counted(len(bits))} × {bits.n_bits} bits)", as_json)
 
 
-def _show(facts: dict[str, Any]) -> None:
+def _show(facts: Facts) -> None:
     width = max(map(len, facts)) + 2
     for name, value in facts.items():
         if name == "parts":

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import click
 
 from embits.binary_vectors import BinaryRows
-from embits.checks import MAX_BITS
+from embits.checks import MAX_BITS, whole
 from embits.cli.output import megabytes, progress_bar, say, show
 from embits.coders import DEFAULT_METHOD, METHODS
 from embits.collection import Collection, load
@@ -105,6 +105,33 @@ class CountOr(click.ParamType[int | str]):
         return self.word if value == self.word else WholeNumber(1).convert(value, param, ctx)
 
 
+class Listed(click.ParamType[list[object]]):
+    """Values with commas between them, each once; `parse` raises an error of what is none."""
+
+    def __init__(
+        self,
+        name: str,
+        parse: Callable[[str], object],
+        expected: str = "",
+        every: Iterable[str] = (),
+    ) -> None:
+        self.name, self._parse, self._expected, self._every = name, parse, expected, every
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return self.name
+
+    def convert(self, value: str, *about: Any) -> list[object]:
+        """As click calls it."""
+        if self._every and value == "all":
+            return list(self._every)
+        with contextlib.suppress(ValueError, KeyError):
+            texts = filter(None, map(str.strip, value.split(",")))
+            values = list(dict.fromkeys(map(self._parse, texts)))
+            if values or not self._expected:
+                return values
+        return self.fail(f"{value!r}: expected {self._expected}", *about)
+
+
 # -- arguments and options -------------------------------------------------------------------------
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -116,25 +143,21 @@ lengths_option = click.option(
     "--lengths", is_flag=True, help="Store the length of each vector, in a byte, for --metric dot."
 )
 cells_option = click.option(
-    "--cells", type=CountOr("auto"),
-    help="Store the codes in N cells, for `embits search --recall`.",
-)  # fmt: skip
+    "--cells", type=CountOr("auto"), help="Store the codes in N cells, for `search --recall`."
+)
 method_option = click.option(
     "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, help="The coder."
 )
 
 
-def names_option(name: str, help: str) -> Callable[[Command], Command]:
-    """An option A,B: the names of columns."""
-    return click.option(
-        name, metavar="A,B", help=help,
-        callback=lambda _, __, names: names and [*filter(None, map(str.strip, names.split(",")))],
-    )  # fmt: skip
+names_option = functools.partial(click.option, type=Listed("A,B", str))
 
 
-def k_option(*names: str, **settings: Any) -> Callable[[Command], Command]:
-    """A number of rows, as `k`."""
-    return click.option(*names, "k", type=WholeNumber(min=1), **settings)
+def count(
+    *names: str, least: int = 1, most: int | None = None, **settings: Any
+) -> Callable[[Command], Command]:
+    """An option whose value is a whole number."""
+    return click.option(*names, type=WholeNumber(least, most), **settings)
 
 
 def together(*options: Callable[..., Any]) -> Callable[[Command], Command]:
@@ -148,13 +171,22 @@ def together(*options: Callable[..., Any]) -> Callable[[Command], Command]:
     return added
 
 
+_OPERATORS = "such as 'year >= 2020' (=, !=, <, <=, >, >=, in); of several, all must hold"
+
+
+def conditions_option(help: str) -> Callable[[Command], Command]:
+    """The option --where, of conditions on columns."""
+    return click.option(
+        "--where", metavar="CONDITION", multiple=True, help=f"{help}, {_OPERATORS}."
+    )
+
+
 # Files of what a search takes by these names.
 filter_options = together(
     click.option(
         "--where", metavar="FILE|CONDITION", multiple=True,
         help="Find only these rows: a text file of ids, or a .npy of whole numbers (ids) or a "
-        "mask; or a condition on a column, such as 'year >= 2020' (=, !=, <, <=, >, >=, in). Of "
-        "several conditions, all must hold.",
+        f"mask; or a condition on a column, {_OPERATORS}.",
     ),
     file_option("--exclude", help="Leave these rows out; the same formats."),
     file_option("--rows", help="In place of --where: a .npy of row numbers."),
@@ -197,10 +229,11 @@ def read_filters(
 _CONDITION = re.compile(r"(?s)\s*(.+?)\s*(!=|<=|>=|==?|<|>|\bin\b)\s*(?![<>=!~])(.*?)\s*")
 _QUOTES = r"""'[^']*'|"[^"]*\""""
 _ITEM = re.compile(rf"""\s*({_QUOTES}|[^,"'\s][^,"]*?)\s*(?:,|\Z)""")
-_PARSERS: dict[str, Callable[[str], Any]] = {
+_PARSERS: dict[str, Callable[[str], float]] = {
     "int": lambda text: int(text) if text.lstrip("+-").isdecimal() else float(text),
-    "float": float, "bool": lambda text: {"true": True, "false": False}[text.lower()],
-}  # fmt: skip
+    "float": float,
+    "bool": lambda text: {"true": True, "false": False}[text.lower()],
+}
 
 
 def parse_conditions(texts: Iterable[str], kinds: Mapping[str, str]) -> list[Condition]:
@@ -322,10 +355,10 @@ def read(path: Path, *, quiet: bool, **reading: Any) -> WordVectors:
 
 def params_option(help: str) -> Callable[[Command], Command]:
     """The option --param NAME=VALUE, which may be repeated; --option is its other name."""
+    names, help = ("--param", "--option", "params"), f"{help} May be repeated."
     return click.option(
-        "--param", "--option", "params", multiple=True, metavar="NAME=VALUE",
-        callback=_named_values, help=f"{help} May be repeated.",
-    )  # fmt: skip
+        *names, multiple=True, metavar="NAME=VALUE", callback=_named_values, help=help
+    )
 
 
 def _named_values(_: click.Context, param: click.Parameter, texts: list[str]) -> dict[str, Any]:
@@ -343,20 +376,26 @@ def _named_values(_: click.Context, param: click.Parameter, texts: list[str]) ->
     return values
 
 
+def choices_option(
+    *names: str, choices: Iterable[str], **settings: Any
+) -> Callable[[Command], Command]:
+    """An option NAME,...: some of these names, or all."""
+    known = {name: name for name in choices}
+    kind = Listed("NAME,...", known.__getitem__, f"some of {', '.join(known)}, or all", [*known])
+    return click.option(*names, type=kind, **settings)
+
+
 def numbers_option(
     *names: str, example: str, least: int = 0, most: int | None = None, **settings: Any
 ) -> Callable[[Command], Command]:
-    """An option N,...: whole numbers from `least` to `most`, each once."""
+    """An option N,...: whole numbers from `least` to `most`."""
     bounds = f"from {least}" if most is None else f"from {least} to {most}"
-
-    def parse(_: click.Context, __: click.Parameter, value: str) -> list[int]:
-        with contextlib.suppress(ValueError):
-            numbers = list(dict.fromkeys(int(number) for number in value.split(",")))
-            if min(numbers) >= least and (most is None or max(numbers) <= most):
-                return numbers
-        raise click.BadParameter(f"{value!r}: expected numbers {bounds}, such as {example}")
-
-    return click.option(*names, callback=parse, metavar="N,...", **settings)
+    kind = Listed(
+        "N,...",
+        lambda text: whole("", int(text), least, most),
+        f"numbers {bounds}, such as {example}",
+    )
+    return click.option(*names, type=kind, **settings)
 
 
 widths_option = functools.partial(
@@ -441,7 +480,7 @@ _SHARED = (
     click.option("--ray-address", metavar="NAME", help="A cluster, or auto [default: start one]."),
     click.option("--ray", is_flag=True, is_eager=True, help="Run on Ray, from Parquet to Parquet."),
 )
-_WORKERS = click.option("--workers", type=WholeNumber(1), help="With --ray: parallel tasks.")
+_WORKERS = count("--workers", help="With --ray: parallel tasks.")
 _KEEP = names_option("--keep", help="With --ray: columns to keep [default: all others].")
 _COLUMN = click.option("--column", metavar="COLUMN", help="With --ray: column of the vectors.")
 _IDS = click.option("--ids", metavar="COLUMN", help="With --ray: column that names the queries.")

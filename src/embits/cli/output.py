@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from embits.file.store import Contents
     from embits.jobs.stream import StepProgress
 
+Facts: TypeAlias = dict[str, Any]  # that are printed as JSON
+
 LOG_AFTER = 2.0  # seconds
 
 # Control characters, line separators, marks of the direction of writing, and invisible tags.
@@ -30,12 +32,12 @@ _CONTROL = re.compile(
 )
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print one JSON value on standard output."""
     click.echo(json_text(value))
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """JSON of one line, in which control characters are escaped as in `printable`."""
     text = json.dumps(value, ensure_ascii=False)
     return _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1], text)
@@ -46,7 +48,7 @@ def say(message: str) -> None:
     print(f"embits: {printable(message)}", file=sys.stderr, flush=True)
 
 
-def show(facts: dict[str, Any], line: str, as_json: bool) -> None:
+def show(facts: Facts, line: str, as_json: bool) -> None:
     """Print the facts as JSON for programs, or the line for people."""
     if as_json:
         print_json(facts)
@@ -89,15 +91,15 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split("\n"))
 
 
-def describe(path: Path | str, bits: BinaryRows | Contents) -> dict[str, Any]:
+def describe(path: Path | str, bits: BinaryRows | Contents) -> Facts:
     """The facts of `info --json`; sizes in bytes. `Contents` are those of an unknown coder."""
     from embits.binary_vectors import BinaryRows
     from embits.collection import Collection
     from embits.text.answers import ENCODER
 
     size = size_on_disk(path)
-    parts: dict[str, Any] = {}
-    rest: dict[str, Any] = {}
+    parts: Facts = {}
+    rest: Facts = {}
     if isinstance(bits, BinaryRows):
         rows, method, params = len(bits), bits.coder.method, bits.coder.get_params()
         counts = bits.byte_counts()._asdict()
@@ -161,20 +163,20 @@ def steps_progress(title: str, *, quiet: bool = False) -> Iterator[StepProgress 
     than `LOG_AFTER` seconds prints its title, and a line for each step.
     """
     bars: dict[str, Progress | None] = {}
-    begin, held = time.monotonic(), [title]
+    begin, unprinted = time.monotonic(), [title]
 
     def report(step: str, done: int, total: int) -> None:
         seconds = time.monotonic() - begin
         if step not in bars:
             opened.close()  # the bar of the previous step
             bars[step] = opened.enter_context(progress_bar(step))
-            held.append(f"{step} (after {seconds:.0f} s)")
+            unprinted.append(f"{step} (after {seconds:.0f} s)")
         if (bar := bars[step]) is not None:
             bar(done, total)
         elif seconds >= LOG_AFTER:
-            for line in held:
+            for line in unprinted:
                 say(line)
-            held.clear()
+            unprinted.clear()
 
     with contextlib.ExitStack() as opened:
         yield None if quiet else report

@@ -44,7 +44,7 @@ _BATCH = 1024  # queries that are searched for at once
 @click.command()
 @click.argument("file", type=click.Path())  # or an address, which `load` opens
 @click.argument("queries", type=options.ADDRESS)
-@options.k_option("-k", default=10, help="Rows for each query.")
+@options.count("-k", default=10, help="Rows for each query.")
 @options.metric_option(None)
 @options.filter_options
 @click.option(
@@ -199,10 +199,9 @@ def _answers(
 
 @click.command()
 @options.file_argument
-@click.option(
-    "--within", "distance", type=options.WholeNumber(min=0), required=True, metavar="BITS",
-    help="The most bits in which two duplicates may differ.",
-)  # fmt: skip
+@options.count(
+    "--within", "distance", least=0, required=True, metavar="BITS", help="Most bits that differ."
+)
 @options.output_option(required=False, help="Write the groups to this file.")
 @options.force_option()
 @options.json_option
@@ -267,7 +266,7 @@ def _lines(bits: BinaryRows, groups: GroupsResult) -> Iterator[str]:
 @click.command()
 @options.file_argument
 @options.words_argument
-@options.k_option("-k", "--topn", default=10, help="Number of neighbors.")
+@options.count("-k", "--topn", "k", default=10, help="Number of neighbors.")
 @options.metric_option("hamming", needs="codes")
 @options.filter_options
 @options.json_option
@@ -323,7 +322,7 @@ def similarity(file: Path, a: str, b: str, as_json: bool) -> None:
 @click.argument("a")
 @click.argument("b")
 @click.argument("c")
-@options.k_option("-k", "--topn", default=5, help="Number of answers.")
+@options.count("-k", "--topn", "k", default=5, help="Number of answers.")
 @options.metric_option("decoded", needs="codes")
 @options.json_option
 def analogy(file: Path, a: str, b: str, c: str, k: int, metric: WordMetric, as_json: bool) -> None:

@@ -176,7 +176,8 @@ def _opened(path: Path, verify: bool, mapped: bool) -> Iterator[Contents]:
             raise FormatError("it is a text encoder: open it with embits.TextEncoder.load")
         yield contents
     except FormatError as error:
-        raise FormatError(f"{path}: {error}") from None
+        error.path = str(path)
+        raise
 
 
 def _rows(contents: Contents, verify: bool) -> Segment:

@@ -238,7 +238,7 @@ def open_file(path: Path, *, verify: bool = False, mapped: bool = True) -> Conte
     """Map a file, or read it, and check its header and coder; with `verify`, check every byte."""
 
     def fail(problem: str) -> NoReturn:
-        raise FormatError(f"{path}: {problem}")
+        raise FormatError(problem, path=path)
 
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size

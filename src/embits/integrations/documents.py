@@ -68,14 +68,14 @@ class Documents:
         return bits, found.rows.tolist(), found[0].tolist()
 
 
-def combined(flags: Sequence[Any], how: str, n: int) -> NDArray[np.bool_]:
-    """Whether each of n rows passes filters: all of them ("and"), one ("or") or none ("not")."""
+def combine(flags: Sequence[Any], how: str, n: int) -> NDArray[np.bool_]:
+    """Whether each of n rows passes all filters ("and"), one ("or") or none ("not")."""
     parts = np.array(flags, bool).reshape(-1, n)
     return np.asarray(parts.all(axis=0) if how == "and" else parts.any(axis=0) ^ (how == "not"))
 
 
-def known_rows(bits: BinaryRows, ids: Sequence[str] | None) -> NDArray[np.int64]:
-    """The rows of ids, in their order and without those that are unknown; None is all rows."""
+def existing_rows(bits: BinaryRows, ids: Sequence[str] | None) -> NDArray[np.int64]:
+    """The rows of ids, in their order and without unknown ones; None is all rows."""
     found = np.arange(len(bits)) if ids is None else bits.words.find_many(normalize_ids(ids))
     return found[found >= 0]
 
@@ -99,7 +99,7 @@ def _json(metadata: Mapping[str, Any]) -> str:
 
 
 def _parts(value: Any) -> dict[str, Any]:
-    """A value by its kind, that of a list by the kinds of its values; others can only be there."""
+    """What columns hold of a value, by kind; of other kinds, only whether there is one."""
     parts: dict[str, Any] = {}
     for each in value if isinstance(value, list) else [value]:
         kind = _KINDS[type(each)][0] if type(each) in _KINDS else ""
@@ -112,24 +112,24 @@ def _parts(value: Any) -> dict[str, Any]:
     return parts or ({} if value is None else {"other": bool(value)})
 
 
-def passing(bits: BinaryRows, key: str, op: str, value: Any) -> NDArray[np.bool_]:
-    """Whether each row fulfils a condition on a key; what it does not have is unlike every value.
+def matches(bits: BinaryRows, key: str, op: str, value: Any) -> NDArray[np.bool_]:
+    """Whether each row fulfils a condition on a key; a missing value equals nothing.
 
     The operators are ==, !=, >, >=, <, <=, in, nin; contains, any and all for lists; is_empty.
     """
     if op in ("!=", "nin"):
-        return ~passing(bits, key, "==" if op == "!=" else "in", value)
+        return ~matches(bits, key, "==" if op == "!=" else "in", value)
     is_listed = op in ("in", "any", "all")
     is_missing = op == "is_empty" or (op == "==" and value is None)
-    values = list(value) if (given := isinstance(value, list | tuple | set)) else [value]
+    values = list(value) if (has_many := isinstance(value, list | tuple | set)) else [value]
     if op not in _OPS:
         raise InputError(f"filter on {key!r}: there is no operator {op!r} here")
-    if is_listed != given or not (is_missing or {*map(type, values)} <= _KINDS.keys()):
+    if is_listed != has_many or not (is_missing or {*map(type, values)} <= _KINDS.keys()):
         what = "a list of plain values" if is_listed else "a plain value"
         raise InputError(f"filter on {key!r}: {op} takes {what}, found {value!r:.40}")
     if op == "all":
-        each = [passing(bits, key, "contains", one) for one in values]
-        return combined(each, "and", len(bits))
+        each = [matches(bits, key, "contains", one) for one in values]
+        return combine(each, "and", len(bits))
     wheres, plural = [], "s" if op in ("contains", "any") else ""
     for name in (name for name in bits.columns if name.partition(":")[2] == key):
         kind = name.partition(":")[0]
@@ -140,4 +140,4 @@ def passing(bits: BinaryRows, key: str, op: str, value: Any) -> NDArray[np.bool_
         elif mine:
             wheres.append(Condition(name, _OPS[op], mine if is_listed else mine[0]))
     flags = [bits.select([each]).flags(0, len(bits)) for each in wheres]
-    return combined(flags, "not" if is_missing else "or", len(bits))
+    return combine(flags, "not" if is_missing else "or", len(bits))

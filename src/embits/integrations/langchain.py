@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from embits.binary_vectors import BinaryRows
 from embits.errors import InputError, MissingExtraError
-from embits.integrations.documents import Documents, combined, known_rows, passing, texts_of
+from embits.integrations.documents import Documents, combine, existing_rows, matches, texts_of
 
 try:
     from langchain_core.documents import Document
@@ -24,7 +24,7 @@ except ImportError as missing:
     raise MissingExtraError("LangChain", "langchain") from missing
 
 _OPS = {"$eq": "==", "$ne": "!=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
-_JOINED = "$and", "$or", "$not"
+_COMBINED = "$and", "$or", "$not"
 _OPS |= {f"${op}": op for op in ("in", "nin", "contains", "any", "all")}
 
 
@@ -69,12 +69,12 @@ class EmbitsVectorStore(VectorStore):  # type: ignore[misc]
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
         """Delete documents by their ids; None deletes all. Ids that are unknown are ignored."""
         bits = self._documents.bits()
-        self.collection.remove(bits.ids(known_rows(bits, ids)).tolist())
+        self.collection.remove(bits.ids(existing_rows(bits, ids)).tolist())
         return True
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """The documents with these ids, in this order; ids that are unknown are left out."""
-        return _documents(bits := self._documents.bits(), known_rows(bits, ids))
+        return _documents(bits := self._documents.bits(), existing_rows(bits, ids))
 
     def similarity_search(self, query: str, k: int = 4, **kwargs: Any) -> Any:
         return self.similarity_search_by_vector(self.embedding.embed_query(query), k, **kwargs)
@@ -124,17 +124,17 @@ def _flags(filter: Any, bits: BinaryRows) -> NDArray[np.bool_]:
     if callable(filter):
         return np.array([bool(filter(each)) for each in _documents(bits, range(len(bits)))], bool)
     if not isinstance(filter, Mapping) or any(
-        str(key)[:1] == "$" and key not in _JOINED for key in filter
+        str(key)[:1] == "$" and key not in _COMBINED for key in filter
     ):
         expected = "a mapping of keys, $and, $or and $not; or a function"
         raise InputError(f"filter is {filter!r:.80}, expected {expected}")
     parts = []
-    for key, asked in filter.items():
-        if key in _JOINED:
-            each = [_flags(one, bits) for one in ([asked] if key == "$not" else asked)]
-            parts.append(combined(each, key[1:], len(bits)))
+    for key, condition in filter.items():
+        if key in _COMBINED:
+            each = [_flags(one, bits) for one in ([condition] if key == "$not" else condition)]
+            parts.append(combine(each, key[1:], len(bits)))
             continue
-        if not isinstance(asked, Mapping):
-            asked = {"$in" if isinstance(asked, list | tuple | set) else "$eq": asked}
-        parts += [passing(bits, key, _OPS.get(op, op), value) for op, value in asked.items()]
-    return combined(parts, "and", len(bits))
+        if not isinstance(condition, Mapping):
+            condition = {"$in" if isinstance(condition, list | tuple | set) else "$eq": condition}
+        parts += [matches(bits, key, _OPS.get(op, op), value) for op, value in condition.items()]
+    return combine(parts, "and", len(bits))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from embits.binary_vectors import BinaryRows
 from embits.collection import Collection
 from embits.errors import InputError, MissingExtraError
-from embits.integrations.documents import Documents, combined, known_rows, passing, texts_of
+from embits.integrations.documents import Documents, combine, existing_rows, matches, texts_of
 
 try:
     from llama_index.core.bridge.pydantic import PrivateAttr
@@ -26,7 +26,7 @@ except ImportError as missing:
 
 _DOCUMENT = "string:ref_doc_id"  # the column of the document that a node is of
 _NODE = "_node_content", "_node_type"  # what a node is restored from
-_MMR_ROWS = 4  # that are looked at for each that is wanted
+_MMR_ROWS = 4  # that are found for each one returned
 
 
 class EmbitsVectorStore(types.BasePydanticVectorStore):  # type: ignore[misc]
@@ -96,8 +96,8 @@ class EmbitsVectorStore(types.BasePydanticVectorStore):  # type: ignore[misc]
             raise InputError(f"mode {query.mode}: expected 'default' or 'mmr', and an embedding")
         threshold = kwargs.pop("mmr_threshold", query.mmr_threshold)
         is_limited = query.node_ids or query.doc_ids or query.filters  # an index gives empty lists
-        asked = {"ids": query.node_ids or None, "filters": query.filters, "of": query.doc_ids}
-        limit, n = is_limited and partial(_rows, **asked), k * _MMR_ROWS if is_mmr else k
+        limits = {"ids": query.node_ids or None, "filters": query.filters, "of": query.doc_ids}
+        limit, n = is_limited and partial(_rows, **limits), k * _MMR_ROWS if is_mmr else k
         bits, rows, cosines = self._documents.nearest(vector, n, limit, kwargs)
         if is_mmr and rows:
             near = list(bits.decode(rows=rows))
@@ -112,13 +112,14 @@ def _nodes(bits: BinaryRows, rows: Any) -> list[BaseNode]:
 
 def _rows(bits: BinaryRows, ids: Any, filters: Any, of: Any = None) -> NDArray[np.int64]:
     """The rows of ids that pass a filter, and are `of` some documents."""
-    rows = known_rows(bits, ids)
+    rows = existing_rows(bits, ids)
     if filters is not None and filters.filters:
         rows = rows[_flags(bits, filters)[rows]]
-    return rows[passing(bits, "ref_doc_id", "in", of)[rows]] if of else rows
+    return rows[matches(bits, "ref_doc_id", "in", of)[rows]] if of else rows
 
 
-def _flags(bits: BinaryRows, asked: Any) -> NDArray[np.bool_]:
-    if not isinstance(asked, types.MetadataFilters):
-        return passing(bits, asked.key, asked.operator.value, asked.value)
-    return combined([_flags(bits, f) for f in asked.filters], asked.condition or "and", len(bits))
+def _flags(bits: BinaryRows, filter: Any) -> NDArray[np.bool_]:
+    if not isinstance(filter, types.MetadataFilters):
+        return matches(bits, filter.key, filter.operator.value, filter.value)
+    parts = [_flags(bits, each) for each in filter.filters]
+    return combine(parts, filter.condition or "and", len(bits))

@@ -15,7 +15,7 @@ from embits.binary_vectors import BinaryRows, BinaryVectors
 from embits.coders import NearLossless
 from embits.errors import InputError
 from embits.integrations import package
-from embits.text.answers import Encoder, vectors_of
+from embits.text.answers import Encoder, search_texts, vectors_of
 
 
 class EncoderModel:
@@ -74,10 +74,9 @@ class SearchModel(EncoderModel):
         """The ids and scores of the nearest texts of each query, or of those in `top_ranked`."""
         if self._bits is None:
             raise InputError("there is no corpus: call index first")
-        vectors = vectors_of(self.encoder, [each["text"] for each in queries])
-        names = [str(each["id"]) for each in queries]
+        names, texts = [str(each["id"]) for each in queries], [each["text"] for each in queries]
         where = None if top_ranked is None else [list(top_ranked[name]) for name in names]
-        found = self._bits.search(vectors, top_k, where=where)
+        found = search_texts(self._bits, self.encoder, texts, top_k, where=where)
         return {
             name: {id: float(score) for id, score in zip(ids, scores, strict=True) if id}
             for name, ids, scores in zip(names, found.ids, found[0], strict=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping
@@ -20,7 +19,13 @@ from embits.collection.manifest import write_manifest
 from embits.collection.opening import opened_or_undone
 from embits.errors import EmbitsError, InputError, TrainingWarning, warn_caller
 from embits.file.contents import write_coder
-from embits.text.answers import Encoder, keep_encoder, sentence_transformer, texts_of, vectors_of
+from embits.text.answers import (
+    Encoder,
+    indexed_texts,
+    keep_encoder,
+    sentence_transformer,
+    vectors_of,
+)
 from embits.text.encoder import TextEncoder
 from embits.text.passages import Passage, read_passages, text_of
 
@@ -154,7 +159,9 @@ def _add(
         try:
             notes._put(change, np.concatenate(codes), ids, columns, stale=[*stale])
         except InputError as error:
-            raise InputError(_with_places(str(error), rows)) from None
+            if error.row is not None:
+                error.path, error.row = rows[error.row].place, None
+            raise
     elif stale:
         notes.remove([*stale])
     done = {"added": len(rows), "skipped": len(passages) - len(rows)}
@@ -172,16 +179,10 @@ def _add(
     return done
 
 
-def _with_places(message: str, rows: list[Passage]) -> str:
-    """A message with files and lines in place of the numbers of rows."""
-    places = {f"row {row}": each.place for row, each in enumerate(rows)}
-    return re.sub(r"row \d+", lambda found: places.get(found[0], found[0]), message)
-
-
 def _refit(notes: Collection, encoder: Encoder) -> None:
     """Fit the coder again, on all texts; rows that were added as vectors have none."""
     bits = notes.snapshot()
-    if all(texts := texts_of(bits)):
+    if all(texts := indexed_texts(bits)):
         vectors = vectors_of(encoder, texts)
         sample = vectors[:: -(-len(vectors) // _BATCH)]
         notes.refit(vectors, bits.ids(), coder=_fitted(encoder, sample, bits.n_bits))

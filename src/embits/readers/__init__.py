@@ -119,10 +119,8 @@ def new_source(path: Paths, **reading: Unpack[ReadOptions]) -> Source:
 def _fetched_words(address: str, reading: ReadOptions) -> Sequence[str]:
     fetched = Fetched(address)
     with fetched.named():
-        encoding = reading.get("encoding", "utf-8")
-        return normalize_ids(
-            list(read_words(fetched.path, reading.get("ids") or None, None, encoding))
-        )
+        ids, encoding = reading.get("ids") or None, reading.get("encoding", "utf-8")
+        return normalize_ids(list(read_words(fetched.path, ids, None, encoding, fetched)))
 
 
 def read_source(source: Source, progress: Progress | None = None) -> WordVectors:

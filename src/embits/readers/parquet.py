@@ -307,7 +307,8 @@ def read_columns(source: Source) -> pa.Table:
         there = opened.schema_arrow.names
         if missing := [name for name in source.kept if name not in [*there, *folders]]:
             found = f"found columns {', '.join([*there, *folders][:12])}"
-            raise ReadError(f"{path}: {found}, expected one named {missing[0]!r}")
+            place = path if source.files else source.name
+            raise ReadError(f"{found}, expected one named {missing[0]!r}", path=place)
         read = opened.read([name for name in source.kept if name in there])
         columns = dict(zip(read.column_names, read.columns, strict=True))
         for name in set(source.kept) - set(there):
@@ -333,7 +334,7 @@ def read_id_column(source: Source) -> list[str]:
     if len(names) != 1 or names[0] not in schema.names:
         there = ", ".join(schema.names[:12])
         raise source.read_error(f"columns {there}", "one with the words: name it with --ids")
-    _check_holds_ids(schema, str(source.path), names[0])
+    _check_holds_ids(schema, source.name, names[0])
     batches = read_batches(source.path, names, ids=names[0])
     return [word for first, batch in batches for word in ids_of(source, batch.column(0), first)]
 

@@ -139,7 +139,7 @@ class Source:
         """The error to raise: one line, `FILE, WHERE: found X, expected Y`."""
         place = f"{self.name}, {where}" if where else self.name
         facts = " ".join(f"found {found}, expected {expected}".split())
-        return ReadError(f"{place}: {facts}")
+        return ReadError(facts, path=place)
 
     def warn(self, message: str) -> None:
         warn_caller(f"{self.name}: {message}", ReadWarning)

@@ -17,6 +17,7 @@ from embits.bounded_json import Limits, parse_json
 from embits.errors import EmbitsError, InputError, ReadError
 from embits.ids.vocabulary import WordRun
 from embits.readers.source import BYTE_ORDER_MARK, PARQUET, Source
+from embits.remote import Fetched
 from embits.vectors import check_unique, refuse_empty_ids
 
 _SUFFIXES = (".words", ".txt", ".vocab", ".tsv", ".json", ".parquet")
@@ -57,7 +58,7 @@ def words_for(source: Source, n_rows: int, dims: int) -> MatrixWords:
                 check_unique(words)
         except EmbitsError as error:
             if is_namesake:
-                raise ReadError(f"{error}; {NO_IDS}") from error
+                raise ReadError(str(error), hint=NO_IDS) from error
             source.warn(f"{beside.name} beside it is not used: {error}")
             continue
         if is_namesake or beside.stem in _USUAL_STEMS:
@@ -75,10 +76,14 @@ def words_beside(path: Path) -> Sequence[str] | None:
 
 
 def read_words(
-    path: Path, column: str | None = None, n_rows: int | None = None, encoding: str = "utf-8"
+    path: Path,
+    column: str | None = None,
+    n_rows: int | None = None,
+    encoding: str = "utf-8",
+    fetched: Fetched | None = None,
 ) -> Sequence[str]:
     """The words in a file: whole lines, a JSON list or `{word: row}`, or a column of Parquet."""
-    source = Source(path, ids=column)
+    source = Source(path, ids=column, fetched=fetched)
     source.check_regular()
     most = sys.maxsize if n_rows is None else (16 << 20) + 4096 * n_rows  # words may be texts
     if source.size > most:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from embits._version import __version__
 from embits.bounded_json import SETTINGS, Limits, parse_json
-from embits.checks import check_finite, open_regular
+from embits.checks import check_finite, read_small
 from embits.errors import InputError, MissingExtraError, ReadError
 from embits.text.tokenizer import tokenizer_limits
 
@@ -26,8 +26,8 @@ _LAYOUTS = (  # the table and the tokenizer, in a folder
     ("0_StaticEmbedding/model.safetensors", "0_StaticEmbedding/tokenizer.json"),
 )
 _NAMES = "embeddings", "embedding.weight"  # of the table
-_DTYPES = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I8": "i1", "U8": "u1", "I32": "<i4",
-           "I64": "<i8", "U32": "<u4", "U64": "<u8"}  # fmt: skip
+_SIZES = {"F": (2, 4, 8), "I": (1, 2, 4, 8), "U": (1, 2, 4, 8)}  # bytes
+_DTYPES = {f"{k}{8 * n}": f"<{k.lower()}{n}" for k, sizes in _SIZES.items() for n in sizes}
 
 
 class StaticModel(NamedTuple):
@@ -86,14 +86,13 @@ def _read_folder(folder: Path) -> StaticModel:
 
 
 def _json(path: Path, limits: Limits = SETTINGS) -> dict[str, Any]:
-    with open_regular(path, limits.n_bytes, ReadError) as file:
-        content = file.read()
+    content = read_small(path, limits.n_bytes)
     try:
         found = parse_json(content, limits)
     except ValueError as error:
-        raise ReadError(f"{path}: not usable JSON: {error!s:.200}") from None
+        raise ReadError(f"not usable JSON: {error!s:.200}", path=path) from None
     if not isinstance(found, dict):
-        raise ReadError(f"{path}: {shortened(found)}, expected a JSON object")
+        raise ReadError(f"{shortened(found)}, expected a JSON object", path=path)
     return found
 
 
@@ -108,14 +107,12 @@ def _model(table: Path, tokenizer: Path, config: dict[str, Any]) -> StaticModel:
     try:
         check_finite(vectors)
     except InputError as error:
-        raise ReadError(f"{table}: {error}") from None
+        raise ReadError(str(error), path=table) from None
     rows, weights = tensors.get("mapping"), tensors.get("weights")
     n = len(vectors) if rows is None else rows.size
     settings = _json(tokenizer, tokenizer_limits(n))
-    if rows is not None and (
-        rows.ndim != 1 or rows.dtype.kind not in "iu" or not n
-        or rows.min() < 0 or rows.max() >= len(vectors)
-    ):  # fmt: skip
+    are_rows = rows is not None and n and rows.ndim == 1 and rows.dtype.kind in "iu"
+    if rows is not None and not (are_rows and rows.min() >= 0 and rows.max() < len(vectors)):
         raise ReadError(f"{table}: `mapping` does not give a row of the table for each token")
     if weights is not None:
         weights = weights.astype(np.float32)

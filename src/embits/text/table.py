@@ -19,6 +19,7 @@ from embits import _core
 from embits._lazy import LazyProperty
 from embits.arrays import blocks, unit_rows, unpack
 from embits.checks import is_usual, whole
+from embits.coders import Coder, Neural
 from embits.coders.neural.coder import NET
 from embits.coders.neural.net import LARGEST, Net
 from embits.errors import InputError
@@ -147,6 +148,14 @@ class Table:
         decoder = array_of("decoder", tensors, np.int8, (n_bits, dims))
         units, offset = (array_of(x, tensors, np.float32, (dims,)) for x in ("units", "offset"))
         return cls(codes, n_bits, scales, decoder, units, offset)
+
+    @classmethod
+    def encoded_by(cls, coder: Coder, vectors: Floats) -> Table:
+        """The table of vectors, (n, dims), in the codes of a coder."""
+        codes, lengths = coder.encode(vectors), np.linalg.norm(vectors, axis=1)
+        if isinstance(coder, Neural):
+            return cls.decoded_by(coder.net, codes, Lengths.of(lengths))
+        return cls.of(codes, coder.n_bits_, vectors, lengths)
 
     @classmethod
     def decoded_by(cls, net: Net, codes: NDArray[np.uint8], scales: Lengths) -> Table:

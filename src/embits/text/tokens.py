@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from embits._lazy import LazyProperty
 from embits.errors import FormatError, InputError, first_line, from_extra
-from embits.ids.keys import Ids
+from embits.file import store
+from embits.ids.packed import open_words, pack
 from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import Vocabulary
+from embits.text.table import Tensors
 from embits.text.tokenizer import unpack_tokenizer
 
 _WORD = re.compile(r"[^\W_]+(?:['’\-_.][^\W_]+)*|[^\w\s]", re.UNICODE)
@@ -24,6 +26,7 @@ _PARTS = re.compile(r"[^\W_]+|['’][^\W_]+|[^\w\s]", re.UNICODE)
 _MAX_PHRASE = 4  # words
 _UNUSED = "truncation", "padding", "post_processor", "decoder"  # parts of tokenizers
 _MAX_KNOWN = 1 << 20  # words whose rows are remembered
+_TOKENIZER, _SUBWORDS = f"{store.TEXT}tokenizer", "subwords."
 
 
 class Batch(NamedTuple):
@@ -31,13 +34,69 @@ class Batch(NamedTuple):
 
     tokens: NDArray[np.uint32]  # one text after the other
     ends: NDArray[np.int64]  # where each text ends
-    unseen: Sequence[tuple[int, str]] = ()  # texts and their words that have subwords only
+    unseen: Iterable[tuple[int, NDArray[np.float32]]] = ()  # texts, and vectors of other words
+
+    @classmethod
+    def of(cls, lists: Sequence[Sequence[int]]) -> Batch:
+        """The tokens of each text."""
+        ends = np.cumsum([len(each) for each in lists], dtype=np.int64)
+        flat = np.fromiter(chain.from_iterable(lists), np.uint32, int(ends[-1]) if lists else 0)
+        return cls(flat, ends)
 
 
-def _batch(lists: Sequence[Sequence[int]], unseen: Sequence[tuple[int, str]] = ()) -> Batch:
-    ends = np.cumsum([len(each) for each in lists], dtype=np.int64)
-    flat = np.fromiter(chain.from_iterable(lists), np.uint32, int(ends[-1]) if lists else 0)
-    return Batch(flat, ends, unseen)
+class Tokens(Protocol):
+    """What cuts texts into tokens, each of which is a number below that of the table's tokens.
+
+    Attributes:
+        kind: What the tokens are, in the plural.
+        usual_weights: How they are weighed if nothing else is chosen.
+        unknown: The token that stands for what is unknown, if there is one.
+    """
+
+    kind: str
+    usual_weights: str
+    unknown: int | None
+
+    def of(self, texts: Sequence[str]) -> Batch:
+        """The tokens of texts."""
+
+    def check(self) -> None:
+        """Raise an error unless they are undamaged and fit the table."""
+
+    def to_tensors(self) -> Tensors:
+        """The arrays of a file, which `open_tokens` opens."""
+
+
+def open_tokens(
+    tensors: Tensors, n_tokens: int, n_rows: int, dims: int, unknown: int | None
+) -> Tokens:
+    """The tokens of a file; InputError if there are none, or they do not fit its table."""
+    if _TOKENIZER in tensors:
+        packed = tensors[_TOKENIZER]
+        if packed.dtype != np.uint8 or packed.ndim != 1:
+            raise InputError(f"the tokenizer is {packed.dtype} of shape {packed.shape}")
+        return TokenizerTokens(packed.tobytes(), n_tokens, unknown)
+    words, parts = open_words(tensors, n_rows), store.with_prefix(_SUBWORDS, tensors)
+    if words is None or not len(words) == n_rows == n_tokens:
+        raise InputError("it has neither a tokenizer nor words")
+    return WordTokens(words, Subwords.from_tensors(parts, dims) if parts else None)
+
+
+def checked_texts(texts: object) -> Sequence[str]:
+    """Texts as a list of strings that UTF-8 can hold."""
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise InputError(f"texts are {type(texts).__name__}, expected a list of strings")
+    checked = list(texts)
+    for place, text in enumerate(checked):
+        if not isinstance(text, str):
+            raise InputError(f"text {place} is {text!r:.40}, expected a string")
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                hint = "decode its bytes with errors='replace'"
+                raise InputError(f"text {place} holds half of a surrogate pair: {hint}") from None
+    return checked
 
 
 @contextmanager
@@ -55,6 +114,8 @@ class TokenizerTokens:
 
     The token `unknown`, if there is one, stands for what is unknown, and is left out.
     """
+
+    kind, usual_weights = "tokens", "uniform"
 
     def __init__(self, packed: bytes, n: int, unknown: int | None) -> None:
         self.packed, self.n, self.unknown = packed, n, unknown
@@ -76,12 +137,16 @@ class TokenizerTokens:
         """Raise an error unless the tokenizer can be read and fits the table."""
         self._tokenizer  # noqa: B018 - it is made here
 
+    def to_tensors(self) -> Tensors:
+        """The packed tokenizer."""
+        return {_TOKENIZER: np.frombuffer(self.packed, np.uint8)}
+
     def of(self, texts: Sequence[str]) -> Batch:
         """The tokens of texts, without special and unknown ones."""
         tokenizer = self._tokenizer
         with _damage_refused():
             found = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        batch = _batch([each.ids for each in found])
+        batch = Batch.of([each.ids for each in found])
         known = batch.tokens != (self.n if self.unknown is None else self.unknown)
         counts = np.concatenate([[0], np.cumsum(known)])
         return Batch(batch.tokens[known], counts[batch.ends])
@@ -93,14 +158,22 @@ class WordTokens:
     `subwords`, if the file has them, make vectors of other words.
     """
 
-    def __init__(self, words: Ids, subwords: Subwords | None = None) -> None:
+    kind, usual_weights = "words", "sif"
+    unknown: int | None = None
+
+    def __init__(self, words: Vocabulary, subwords: Subwords | None = None) -> None:
         self.words, self.subwords = words, subwords
         self._rows: dict[str, int] = {}
 
     def check(self) -> None:
         """Raise an error unless the words are those of an undamaged file."""
-        if isinstance(self.words, Vocabulary):
-            self.words.verify()
+        self.words.verify()
+
+    def to_tensors(self) -> Tensors:
+        """The packed words and the subwords."""
+        parts = {} if self.subwords is None else self.subwords.to_tensors()
+        own = {f"{_SUBWORDS}{name}": each for name, each in parts.items()}
+        return {**pack(self.words), **own}
 
     @LazyProperty
     def _longest(self) -> int:
@@ -121,13 +194,21 @@ class WordTokens:
         return row
 
     def of(self, texts: Sequence[str]) -> Batch:
-        """The rows of the words of texts, and words that have only subwords."""
-        unseen: list[tuple[int, str]] = []
-        found = enumerate(map(_WORD.findall, texts))
-        return _batch([self._rows_of(words, text, unseen) for text, words in found], unseen)
+        """The rows of the words of texts; words that have only subwords have vectors."""
+        lists: list[list[int]] = []
+        unseen: list[tuple[int, NDArray[np.float32]]] = []
+        for number, text in enumerate(texts):
+            rows, others = self._rows_of(_WORD.findall(text))
+            lists.append(rows)
+            if self.subwords is not None:
+                known = filter(self.subwords.rows, others)
+                unseen += ((number, self.subwords.vector(word)) for word in known)
+        return Batch.of(lists)._replace(unseen=unseen)
 
-    def _rows_of(self, words: list[str], number: int, unseen: list[tuple[int, str]]) -> list[int]:
+    def _rows_of(self, words: list[str]) -> tuple[list[int], list[str]]:
+        """The rows of words, and the other words in lower case."""
         rows: list[int] = []
+        others: list[str] = []
         at = 0
         while at < len(words):
             row, used = self._phrase(words, at)
@@ -138,9 +219,9 @@ class WordTokens:
             parts = _PARTS.findall(word)
             known = [row for row in map(self._row, parts) if row >= 0] if len(parts) > 1 else []
             rows.extend(known)
-            if not known and self.subwords is not None and self.subwords.rows(word.lower()):
-                unseen.append((number, word.lower()))
-        return rows
+            if not known:
+                others.append(word.lower())
+        return rows, others
 
     def _phrase(self, words: list[str], at: int) -> tuple[int, int]:
         """The row of the longest phrase that starts at a word, and the number of its words."""

@@ -174,6 +174,18 @@ def test_errors_are_one_line_without_secrets(tmp_path, memory, monkeypatch):
         embits.read_vectors("memory://x")
 
 
+def test_a_missing_column_or_damage_names_the_address(tmp_path, memory):
+    content = saved(tmp_path, "v.parquet", embits.WordVectors(["a", "b"], np.eye(2)))
+    memory.pipe_file("/v.parquet", content)
+    memory.pipe_file("/cut.parquet", content[:-40] + b"PAR1")
+    bits = embits.open_collection(tmp_path / "c", embits.RandomHyperplanes(8).fit(np.eye(2)))
+    for name, options in (("v", {"columns": ["year"]}), ("cut", {})):
+        with pytest.raises(embits.ReadError) as found:
+            embits.encode_to_collection(bits, f"memory://{name}.parquet", **options)
+        assert str(found.value).startswith(f"memory://{name}.parquet: ")
+        del found
+
+
 def test_a_server_that_stops_sending_is_an_error_of_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(remote, "_SILENCE", 0.6)
     content = saved(tmp_path, "v.npy", embits.WordVectors(["a"], np.zeros((1, 9000))))

@@ -1,10 +1,12 @@
 """Texts to answers: `embits index`, `embits ask`, and search_texts."""
 
+import gc
 import gzip
 import json
 import re
 import shutil
 import string
+import weakref
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 import embits
 from embits.cli import embits as command
 from embits.errors import InputError, ReadError, UnknownWordError
-from embits.text.answers import Words, search_texts
+from embits.text.answers import Bm25Index, answer, search_texts
 from embits.text.passages import OVERLAP, WORDS, read_passages, split
 from tests.support.static_models import WORDS as WORDS_OF_MODEL
 from tests.support.static_models import write_model
@@ -104,7 +106,7 @@ def test_a_word_of_the_question_may_be_in_the_title(at, encoder, monkeypatch):
     record = {"id": "a", "title": "Guitar", "text": "a song of the album"}
     run("index", write_lines(at / "one.jsonl", [record]), "-o", "one", "--encoder", encoder)
     score = run("ask", "one", "guitar", "--least", -1)["answers"][0]["score"]
-    monkeypatch.setattr("embits.cli.texts.least_score", lambda *_: score / 0.9)
+    monkeypatch.setattr("embits.text.answers.noise_threshold", lambda *_: score / 0.9)
     assert run("ask", "one", "guitar")["answers"]
     assert not run("ask", "one", "the guitars", "--where", "title=Guitar", "--least", 2)["answers"]
 
@@ -263,12 +265,13 @@ def test_values_that_do_not_fit_are_named_with_their_lines(notes, at, encoder):
     texts = at / "texts.jsonl"
     lines = ['{"text": "song", "n": 1}', "", '{"text": "xylophone"}', '{"text": "lake", "n": "x"}']
     texts.write_text("\n".join(lines))
-    first, last = (re.escape(f"{texts}, line {line}") for line in (1, 4))
-    with pytest.raises(InputError, match=f"'n' has string in {last}, where {first} has int"):
+    with pytest.raises(
+        InputError, match=f"^{re.escape(f'{texts}, line 4')}: column 'n' has string"
+    ):
         run("index", texts, "-o", at / "new", "--encoder", encoder)
     assert not (at / "new").exists()
     texts.write_text('\n{"text": "song", "year": "row 9"}')
-    with pytest.raises(InputError, match=f"'year' has 'row 9' in {re.escape(str(texts))}, line 2,"):
+    with pytest.raises(InputError, match=f"^{re.escape(str(texts))}, line 2: .*'year' has 'row 9'"):
         run("add", notes, texts)
 
 
@@ -349,7 +352,7 @@ def test_hybrid_scores_are_sums_of_standardized_scores(notes):
     texts = ["the lake", "train song", "xylophone"]
     found = search_texts(bits, encoder, texts, 3, hybrid=True)
     for text, scores, rows in zip(texts, *found, strict=True):
-        words, meanings = Words.of(bits).scores(text), np.zeros(3)
+        words, meanings = Bm25Index.of(bits).scores(text), np.zeros(3)
         vector = encoder.encode(text)
         if vector.any():
             near = bits.search(vector, 3, metric="asymmetric")
@@ -358,6 +361,33 @@ def test_hybrid_scores_are_sums_of_standardized_scores(notes):
         np.testing.assert_allclose(scores, both[rows], atol=1e-4)
         assert (np.diff(scores) <= 0).all()
     assert found.column("text").shape == (3, 3)
+
+
+def test_answers_are_objects_that_the_command_line_prints(notes):
+    bits, encoder = embits.load(notes).snapshot(), embits.load(notes).text_encoder
+    found = answer(bits, encoder, "songs", 3, threshold=-1)
+    printed = run("ask", notes, "songs", "-k", 3, "--least", -1)["answers"]
+    rounded = [each._asdict() | {"score": round(each.score, 4)} for each in found]
+    assert rounded == printed
+    assert [each.id for each in answer(bits, encoder, "songs", threshold=found[0].score)] == ["a"]
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_a_collection_without_rows_has_no_answer(notes, hybrid):
+    opened = embits.open_collection(notes)
+    opened.remove(opened.ids().tolist())
+    assert len(opened.search_texts("songs", hybrid=hybrid).rows) == 0
+    assert opened.search_texts(["songs", "the lake"], hybrid=hybrid).rows.shape == (2, 0)
+    assert answer(opened.snapshot(), opened.text_encoder, "songs", hybrid=hybrid) == []
+
+
+def test_indexes_of_words_go_with_their_rows(notes):
+    bits = embits.load(notes).snapshot()
+    index = weakref.ref(Bm25Index.of(bits))
+    assert Bm25Index.of(bits) is index()
+    del bits
+    gc.collect()
+    assert index() is None
 
 
 def test_hybrid_searches_give_the_same_from_the_cache_and_after_changes(notes, at):
@@ -500,7 +530,9 @@ def test_hybrid_answers_hold_rare_words_whatever_their_meaning(at, encoder, monk
     records = [{"id": f"p{n}", "text": f"{kinds[n % 3]} zz-{1000 + n}"} for n in range(300)]
     write_lines(at / "texts.jsonl", records)
     run("index", "texts.jsonl", "-o", "t", "--encoder", encoder, "--bits", 64)
-    monkeypatch.setattr("embits.cli.texts.least_score", lambda *_: 1.0)  # these have less than 0.6
+    monkeypatch.setattr(
+        "embits.text.answers.noise_threshold", lambda *_: 1.0
+    )  # these have less than 0.6
     for n in (0, 34, 101, 299):
         question = f"{kinds[(n + 1) % 3]} {1000 + n}"
         answers = run("ask", "t", question, "--hybrid")["answers"]
@@ -519,7 +551,7 @@ def test_digits_of_csv_are_strings_in_a_column_of_strings(at, encoder):
             run("add", notes, more)
         found = embits.load(notes).get(["a", "b", "c"])
         assert (found["zip"], found["n"]) == (["01069", "10115", None], [1, 2, 3])
-        with pytest.raises(InputError, match=r"'n' has 'x' in c\.csv, line 2, of type string"):
+        with pytest.raises(InputError, match=r"^c\.csv, line 2: .*'n' has 'x', of type string"):
             run("add", notes, "c.csv")
         assert len(embits.load(notes)) == 3
 

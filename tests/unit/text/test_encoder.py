@@ -53,19 +53,19 @@ def slow(encoder, texts, weights=None):
     table = encoder.table_
     vectors = []
     for text in texts:
-        tokens = encoder._tokens.of([text]).tokens
+        tokens = encoder.model_.tokens.of([text]).tokens
         total, share = np.zeros(table.dims), 0.0
         for token in tokens:
-            row = token if encoder._rows is None else encoder._rows[token]
+            row = token if encoder.model_.rows is None else encoder.model_.rows[token]
             bits = np.unpackbits(np.asarray(table.codes[row]), count=table.n_bits)
             vector = table.offset + table.decoder[bits == 1].sum(axis=0, dtype=float) * table.units
-            own = 1 if encoder._model_weights is None else encoder._model_weights.floats[token]
+            own = 1 if encoder.model_.weights is None else encoder.model_.weights.floats[token]
             weight = 1 if weights is None else weights[token]
             total += weight * own * table.scales.floats[row] * vector
             share += weight
         vectors.append(total / max(share, 1e-30))
     vectors = np.array(vectors)
-    return unit_rows(vectors) if encoder._normalize else vectors
+    return unit_rows(vectors) if encoder.model_.normalize else vectors
 
 
 def test_vectors_are_weighted_means_of_decoded_tokens(folder):
@@ -87,7 +87,7 @@ def test_a_model_is_read_as_model2vec_reads_it(folder):
     theirs = static_model.from_pretrained(str(folder), force_download=False)
     model, encoder = read_static(folder), from_static(folder)
     for text, tokens in zip(TEXTS, theirs.tokenize(TEXTS), strict=True):
-        assert encoder._tokens.of([text]).tokens.tolist() == tokens
+        assert encoder.model_.tokens.of([text]).tokens.tolist() == tokens
     rows = np.arange(model.n_tokens) if model.rows is None else model.rows
     weights = np.ones(model.n_tokens) if model.weights is None else model.weights
     means = [
@@ -134,8 +134,8 @@ def test_fit_counts_tokens_and_whitens(tmp_path):
         encoder.encode(texts)
     encoder.whiten = 0
     encoder.fit(texts)
-    p = np.zeros(encoder._n_tokens)
-    tokens = encoder._tokens.of(["the music river train boat"]).tokens
+    p = np.zeros(len(encoder.model_))
+    tokens = encoder.model_.tokens.of(["the music river train boat"]).tokens
     p[tokens] = np.array([4, 1, 1, 1, 1]) / 8
     np.testing.assert_allclose(
         encoder.encode(texts[:4]), slow(encoder, texts[:4], 1e-3 / (1e-3 + p)), atol=2e-2
@@ -276,7 +276,7 @@ VOCABULARY = ["the", "new", "york", "new_york", "Paris", "well", "known", "'s", 
 )
 def test_words_are_found_as_written_in_lower_case_in_parts_and_as_phrases(text, words):
     encoder, _ = words_encoder(VOCABULARY)
-    rows = encoder._tokens.of([text]).tokens
+    rows = encoder.model_.tokens.of([text]).tokens
     assert [VOCABULARY[row] for row in rows] == words
 
 
@@ -296,10 +296,10 @@ def test_words_without_rows_have_the_vectors_of_their_subwords(tmp_path):
 
 def test_frequent_words_weigh_less_and_sorted_words_weigh_the_same():
     encoder, _ = words_encoder(VOCABULARY)
-    assert (np.diff(encoder._weights) >= 0).all()
-    assert encoder._weights[0] < encoder._weights[-1]
+    assert (np.diff(encoder.model_.token_weights(None)) >= 0).all()
+    assert encoder.model_.token_weights(None)[0] < encoder.model_.token_weights(None)[-1]
     encoder, _ = words_encoder(sorted(VOCABULARY))
-    assert (encoder._weights == 1).all()
+    assert (encoder.model_.token_weights(None) == 1).all()
 
 
 def test_rows_without_words_are_no_source():
@@ -336,7 +336,7 @@ def test_a_net_decodes_its_tokens_once(tmp_path):
     encoder = embits.TextEncoder.from_static(tmp_path, 64, method="neural", cache=False)
     table = encoder.table_
     rows = unit_rows(table.net.decode(np.asarray(table.codes))) * table.scales.floats[:, None]
-    tokens = encoder._tokens.of(TEXTS[:1]).tokens
+    tokens = encoder.model_.tokens.of(TEXTS[:1]).tokens
     np.testing.assert_allclose(
         encoder.encode(TEXTS)[0], unit_rows(rows[tokens].sum(0)[None])[0], atol=1e-5
     )
@@ -443,6 +443,6 @@ def test_words_are_read_once_from_packed_vocabularies(tmp_path):
     encoder, _ = words_encoder(VOCABULARY)
     encoder.save(tmp_path / "e")
     loaded = embits.TextEncoder.load(tmp_path / "e")
-    assert isinstance(loaded._tokens, WordTokens)
-    assert isinstance(loaded._frequencies, Lengths)
+    assert isinstance(loaded.model_.tokens, WordTokens)
+    assert isinstance(loaded.model_.frequencies, Lengths)
     assert np.array_equal(loaded.encode(["new york dog"]), encoder.encode(["new york dog"]))
