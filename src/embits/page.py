@@ -111,7 +111,7 @@ def write_page(
 
 def _parts_of_texts(bits: BinaryRows, file: Path, folder: Path) -> dict[str, Path]:
     """The encoder of a collection of texts, and its texts, as files; nothing for other rows."""
-    if not (file / ENCODER).is_file() or "text" not in bits.columns:
+    if not (file / ENCODER).is_file() or "text" not in bits.current.columns.kinds:
         return {}
     encoder = TextEncoder.load(file / ENCODER, verify=True)
     encoder.coder_ = None  # questions are floats

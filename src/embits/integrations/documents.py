@@ -131,7 +131,7 @@ def matches(bits: BinaryRows, key: str, op: str, value: Any) -> NDArray[np.bool_
         each = [matches(bits, key, "contains", one) for one in values]
         return combine(each, "and", len(bits))
     wheres, plural = [], "s" if op in ("contains", "any") else ""
-    for name in (name for name in bits.columns if name.partition(":")[2] == key):
+    for name in (name for name in bits.current.columns.kinds if name.partition(":")[2] == key):
         kind = name.partition(":")[0]
         mine = [v for v in values if kind in [k + plural for k in _KINDS.get(type(v), ())]]
         if is_missing:
