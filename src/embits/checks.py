@@ -92,7 +92,7 @@ def packed(name: str, array: Any) -> NDArray[np.uint8]:
     codes = np.asarray(array)
     if codes.dtype != np.uint8:
         raise InputError(f"{name} are {codes.dtype}, expected packed bits: uint8 (see np.packbits)")
-    return np.ascontiguousarray(codes)
+    return codes if codes.flags.c_contiguous else np.ascontiguousarray(codes)
 
 
 def packed_codes(codes: Any) -> NDArray[np.uint8]:

@@ -72,7 +72,14 @@ def export(
 @options.file_argument
 @options.output_option()
 @options.force_option()
-@click.option("--word", "--words", "words", multiple=True, help="Only this id. May be repeated.")
+@click.option(
+    "--word",
+    "--words",
+    "words",
+    multiple=True,
+    metavar="WORD",
+    help="Only this id. May be repeated.",
+)
 @options.json_option
 def decode(file: Path, output: Path, force: bool, words: tuple[str, ...], as_json: bool) -> None:
     """Rebuild float vectors from the bits of FILE.
