@@ -97,8 +97,7 @@ class Embits(BaseANN):
                 fitted, which only that of "neural" does. The Hamming distance has none.
         """
         self._how = {"metric": search, "recall": recall}
-        if search != "hamming":
-            self._how["second_look"] = second_look
+        self._look = None if search == "hamming" else second_look
         self._oversample = oversample
         cells = ", cells" if self._cells else ""
         self.name = f"embits({self._method}, {self._n_bits} bits{cells}, {search}, ×{oversample}"
@@ -115,10 +114,11 @@ class Embits(BaseANN):
         return self.res
 
     def _search(self, queries, n, threads):
-        how = dict(self._how)
+        stages = [] if self._look is None else [embits.Rescore(self._look, "decoded")]
         if self._oversample:
-            how |= {"rescore": int(self._oversample * n), "floats": self._floats}
-        return self._bits.on(threads=threads).search(np.asarray(queries, np.float32), n, **how).rows
+            stages.append(embits.Rescore(int(self._oversample * n), self._floats))
+        bits, queries = self._bits.on(threads=threads), np.asarray(queries, np.float32)
+        return bits.search(queries, n, rescore=stages or None, **self._how).rows
 
     def __str__(self):
         return self.name

@@ -76,7 +76,9 @@ def wait_for(port, expected, is_changing=False, **asked):
 
 def results(bits, query, **options):
     """What the service answers; its shards find what one machine finds."""
-    found = bits.search(np.array(query, np.float32), **options)
+    query = np.array(query, np.float32)
+    where = bits.selections(query, options.pop("where", None), options.pop("exclude", None), None)
+    found = bits.search(query, where=where, **options)
     name = found._fields[0].removesuffix("s")
     items = zip(found.ids.tolist(), found[0].tolist(), strict=True)
     return [{"id": each, name: value} for each, value in items]

@@ -48,7 +48,10 @@ def files(folder, kind):
             # Without a metric, vectors are compared by "asymmetric".
             asked |= {n: each for n, each in options.items() if each not in ("asymmetric", "even")}
             questions.append({"query": {"vector": query.tolist()}, "options": asked})
-            reading = {key: value for key, value in options.items() if key != "where"}
+            names = options.keys() - {"where", "probes"}
+            reading = {name: options[name] for name in names}
+            if "probes" in options:
+                reading["recall"] = embits.Probes(options["probes"])
             answers.append(bits.search(query, where=where, **reading))
     (folder / "questions.json").write_text(json.dumps(questions))
     return bits, answers

@@ -40,6 +40,11 @@ def one_block(small_blocks, monkeypatch):
     monkeypatch.setattr(searching, "QUERIES_AT_ONCE", 1000)
 
 
+def on_one_machine(collection, asked, k, where=None, exclude=None, rows=None, **options):
+    where = collection.selections(asked, where, exclude, rows)
+    return collection.search(asked, k, where=where, **options)
+
+
 @pytest.mark.parametrize("metric", ["hamming", "asymmetric", "decoded"])
 def test_a_search_gives_the_answers_of_one_machine(metric, collection, matrix, request):
     if not METRICS[metric].is_distance:
@@ -55,7 +60,7 @@ def test_a_search_gives_the_answers_of_one_machine(metric, collection, matrix, r
         {"where": [collection.select(rows=[1, 2, 900])] * 70 + [None] * 70 + [mask] * 10},
         {"rows": range(0, 900, 3)},
     ):
-        expected = collection.search(asked, 12, metric=metric, **options)
+        expected = on_one_machine(collection, asked, 12, metric=metric, **options)
         found = on_ray.search(collection.path, asked, 12, metric=metric, **options)
         same(found, expected)
         assert found.ids.tolist() == expected.ids.tolist()
@@ -74,7 +79,7 @@ def test_inner_products_are_those_of_one_machine(matrix, coder, tmp_path):
     assert np.array_equal(made.lengths, bits.lengths)
     made.remove([3, 600])
     for options in ({}, {"rows": np.arange(100, 1900)}, {"exclude": [0, 1, 2]}):
-        expected = made.search(matrix[:100], 2000, metric="dot", **options)
+        expected = on_one_machine(made, matrix[:100], 2000, metric="dot", **options)
         same(on_ray.search(made.path, matrix[:100], 2000, metric="dot", **options), expected)
     bound = {"similarity": float(expected.scores[:, 20].mean()), "metric": "dot"}
     same(on_ray.within(made.path, matrix[:100], **bound), made.within(matrix[:100], **bound))
@@ -157,10 +162,10 @@ def test_queries_from_parquet_and_results_to_parquet(collection, matrix, tmp_pat
     source = write_folder(tmp_path / "in", matrix[:300], files=3)
     seen = []
     facts = on_ray.search(
-        collection.path, source, 5, column="vector", ids="word", target=tmp_path / "near.parquet",
-        progress=lambda done, total: seen.append((done, total)),
+        collection.path, source, 5, metric="hamming", column="vector", ids="word",
+        target=tmp_path / "near.parquet", progress=lambda done, total: seen.append((done, total)),
     )  # fmt: skip
-    expected = collection.search(matrix[:300], 5)
+    expected = collection.search(matrix[:300], 5, metric="hamming")
     table = pq.read_table(tmp_path / "near.parquet")
     assert table.column_names == ["query", "row", "distance", "id"]
     assert table["query"].to_pylist() == [f"word{i}" for i in range(300) for _ in range(5)]
@@ -225,7 +230,8 @@ def test_filters_on_columns_are_those_of_one_machine(matrix, coder, tmp_path):
         ([few, None, {"n": (7, None)}], None),
     ):
         asked = {"where": where, "exclude": exclude}
-        same(on_ray.search(news.path, matrix[:3], 4, **asked), news.search(matrix[:3], 4, **asked))
+        found = on_ray.search(news.path, matrix[:3], 4, **asked)
+        same(found, on_one_machine(news, matrix[:3], 4, **asked))
 
 
 def test_an_empty_collection_is_searched(matrix, coder, tmp_path):
