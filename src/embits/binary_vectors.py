@@ -123,9 +123,7 @@ class BinaryRows(Searchable, Pretrained):
             >>> bits.byte_counts().codes, bits.byte_counts().words
             (800, 0)
         """
-        now = self.current
-        columns = now.columns.nbytes if now.kinds else 0
-        return byte_counts(now.one_segment(), now.coder, now.subwords)._replace(columns=columns)
+        return byte_counts(self.current)
 
     def subset(self, which: Any = None, *, rows: Any = None) -> BinaryVectors:
         """Some of the rows, copied into memory.
@@ -232,8 +230,7 @@ class BinaryRows(Searchable, Pretrained):
         now.check_undamaged()
         segment = now.one_segment()
         store.write(Path(path), to_contents(segment, now.coder, now.subwords))
-        counts = byte_counts(segment, now.coder, now.subwords)
-        if 2 * counts.subwords > counts.total:
+        if now.subwords is not None and 2 * (counts := byte_counts(now)).subwords > counts.total:
             share = f"{path}: subwords take {counts.subwords / counts.total:.0%} of the file"
             how = "bits.subwords = None, or --no-subwords on the command line"
             warn_caller(f"{share}; without them ({how}), unknown words have no codes", SizeWarning)

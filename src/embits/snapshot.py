@@ -67,7 +67,8 @@ class Snapshot:
         return len(self.rows)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        # A copy of the rows is whole by itself: there is no file to check.
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {"check": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -240,7 +241,9 @@ class Snapshot:
     def take(self, rows: NDArray[np.int64]) -> Segment:
         """Some of the rows, in memory."""
         ids = Vocabulary.from_words(normalize_ids(self.ids.names(rows)))
-        return Segment(ids, self.codes.take(rows), take_rows(self.all_columns, rows))
+        columns = {name: self.columns.take(name, rows) for name in self.kinds}
+        columns |= take_rows(self.values, rows)
+        return Segment(ids, self.codes.take(rows), columns)
 
     @property
     def all_columns(self) -> Mapping[str, Any]:

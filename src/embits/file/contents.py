@@ -24,6 +24,7 @@ from embits.ids.subwords import Subwords
 from embits.ids.vocabulary import Vocabulary
 from embits.search.cells import Cells
 from embits.segment import FLOATS, KEEPS, LENGTHS, Floats, Lengths, Segment
+from embits.snapshot import Snapshot
 
 _LENGTHS_BYTES = 8  # of `subwords.lengths`
 
@@ -48,17 +49,21 @@ class ByteCounts(NamedTuple):
         return sum(self)
 
 
-def byte_counts(rows: Segment, coder: Coder, subwords: Subwords | None) -> ByteCounts:
-    text, order = packed_sizes(rows.ids) if isinstance(rows.ids, Vocabulary) else (0, 0)
+def byte_counts(rows: Snapshot) -> ByteCounts:
+    """Bytes of a file of these rows. Those of a collection are counted where they are."""
+    ids, values, subwords = rows.ids, rows.values, rows.subwords
+    text, order = packed_sizes(ids) if isinstance(ids, Vocabulary) else ids.byte_sizes
+    cells = [segment.cells.tensors for segment in rows.segments if segment.cells is not None]
     return ByteCounts(
-        codes=rows.codes.nbytes,
+        codes=rows.codes.width * len(rows),
         words=text,
         order=order,
-        coder=sum(array.nbytes for array in coder.state().values()),
+        coder=sum(array.nbytes for array in rows.coder.state().values()),
         subwords=0 if subwords is None else subwords.nbytes + _LENGTHS_BYTES,
-        lengths=len(rows) if LENGTHS in rows.columns else 0,
-        cells=0 if rows.cells is None else sum(each.nbytes for each in rows.cells.tensors.values()),
-        floats=math.prod(rows.columns[FLOATS].records.shape) if FLOATS in rows.columns else 0,
+        lengths=len(rows) if LENGTHS in values else 0,
+        cells=sum(array.nbytes for tensors in cells for array in tensors.values()),
+        floats=math.prod(values[FLOATS].records.shape) if FLOATS in values else 0,
+        columns=rows.columns.nbytes if rows.kinds else 0,
     )
 
 
