@@ -31,11 +31,14 @@ class RowMap:
 
     Attributes:
         starts: The first stored row of each segment, and the number of all.
+        n_stored: The number of all stored rows.
     """
 
     def __init__(self, sizes: Sequence[int], removed: NDArray[np.int64] | None = None) -> None:
         self.starts = np.cumsum([0, *sizes])
         self.removed = _NO_ROWS if removed is None else removed.astype(np.int64)
+        self.n_stored = int(self.starts[-1])
+        self._n = self.n_stored - len(self.removed)
 
     @classmethod
     def of_segments(cls, sizes: Sequence[int], removed: Sequence[NDArray[np.int64]]) -> RowMap:
@@ -44,12 +47,8 @@ class RowMap:
         stored = (rows + start for rows, start in zip(removed, starts, strict=False))
         return cls(sizes, np.concatenate([_NO_ROWS, *stored]))
 
-    @property
-    def n_stored(self) -> int:
-        return int(self.starts[-1])
-
     def __len__(self) -> int:
-        return self.n_stored - len(self.removed)
+        return self._n
 
     @LazyProperty
     def _live_before(self) -> NDArray[np.int64]:
