@@ -170,8 +170,9 @@ def test_rows_in_doubt_are_decided_by_the_cpu():
 def test_binary_vectors_search_on_a_device():
     X = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
     bits = embits.binarize(X, n_bits=64, method="lsh")
-    few = {"where": np.arange(0, 300, 9), "exclude": [18]}
-    for options in ({}, {"floats": X}, {"metric": "asymmetric", "oversample": 4}, few):
+    few = {"metric": "hamming", "where": bits.select(np.arange(0, 300, 9), [18])}
+    near = {"metric": "hamming", "rescore": embits.Rescore(by=X)}
+    for options in ({"metric": "hamming"}, near, {"metric": "asymmetric", "rescore": 20}, few):
         got = bits.on(device=SEARCHES + ":0").search(X[:40], 5, **options)
         expected = bits.search(X[:40], 5, **options)
         assert all(np.array_equal(a, b) for a, b in zip(got, expected, strict=True))
