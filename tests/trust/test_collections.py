@@ -102,7 +102,7 @@ def test_every_failing_write_leaves_the_collection_whole(path, change, number, m
     assert (state(path) == before) == (change in ("compact", "cells"))
 
 
-def test_a_disk_that_is_full_keeps_the_collection(tmp_path):
+def test_a_disk_that_is_full_keeps_the_collection(tmp_path, tmp_path_factory):
     done = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", tmp_path], capture_output=True
     )
@@ -118,9 +118,10 @@ def test_a_disk_that_is_full_keeps_the_collection(tmp_path):
         with contextlib.suppress(OSError), (tmp_path / "fill").open("wb", buffering=0) as file:
             while file.write(bytes(4096)):
                 pass
-        np.save(tmp_path.parent / "x.npy", clustered(60))
+        vectors = tmp_path_factory.mktemp("vectors") / "x.npy"
+        np.save(vectors, clustered(60))
         with pytest.raises(OSError, match=r"No space left on device: '/.*'"):
-            embits.encode_to_collection(collection, tmp_path.parent / "x.npy")
+            embits.encode_to_collection(collection, vectors)
         (tmp_path / "fill").unlink()
         collection.add(ROWS[:5])
         assert len(collection) == 25
